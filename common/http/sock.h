@@ -1,0 +1,117 @@
+/*
+ * A stream socket on the loop: reads into the loop's shared buffer, writes at once, and owns memory
+ * only for what the kernel did not take. Used for both sides of the gateway, for the API server and
+ * in envd. Knows nothing of HTTP. TLS is put under it by tls.h through struct sock_io.
+ *
+ * Embedded in its owner; zero it, then sock_init.
+ */
+#ifndef HTTP_SOCK_H
+#define HTTP_SOCK_H
+
+#include <event2/event_struct.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "base/bug.h"
+#include "base/err.h"
+#include "base/loop.h"
+
+struct sock;
+
+struct sock_cb {
+	/* connect() finished, or the TLS handshake of an accepted one. */
+	void (*on_open)(struct sock *s);
+	/* n > 0 bytes, in the loop's read buffer: consume or copy before returning. The owner may
+	 * close (and defer-free) the socket inside. */
+	void (*on_data)(struct sock *s, char *p, size_t n);
+	/* The peer sent FIN; nothing more will be read. Writing is still possible. */
+	void (*on_eof)(struct sock *s);
+	/* Everything that was pending has been taken by the kernel. Only after a sock_write that
+	 * left something pending. */
+	void (*on_drain)(struct sock *s);
+	/* Broken (reset, connect failed, TLS error, pending beyond the limit). Close it. why is
+	 * constant text for logs. Never called from inside sock_write. */
+	void (*on_fail)(struct sock *s, const char *why);
+};
+
+/* The transport under a socket; NULL in struct sock = plain recv/sendmsg. Functions return like
+ * recv/sendmsg, with errno EAGAIN when they must wait; want_write tells for which direction. */
+struct sock_io {
+	ssize_t (*read)(struct sock *s, void *p, size_t n);
+	ssize_t (*writev)(struct sock *s, const struct iovec *iov, int n);
+	int (*handshake)(struct sock *s); /* 0 done, -1 with errno EAGAIN, or failed */
+	void (*shutdown)(struct sock *s); /* send the transport's own end of stream, best effort */
+	void (*free)(struct sock *s);
+};
+
+enum sock_state { SOCK_CLOSED = 0, SOCK_CONNECTING, SOCK_HANDSHAKE, SOCK_OPEN, SOCK_FAILED };
+
+/* Unsent bytes that one socket may hold; producers stop at sock_pending() > 0, so this is only
+ * reached by a bug or a head plus one read. */
+#define SOCK_PENDING_MAX (256 * 1024)
+
+struct sock {
+	struct loop *loop;
+	const struct sock_cb *cb;
+	const struct sock_io *io; /* NULL: plain */
+	void *io_state;           /* owned by io */
+	int fd;
+	uint8_t state; /* enum sock_state */
+	bool reading, want_fin, fin_sent, eof_seen, io_want_write;
+	struct event rd, wr;
+	char *out; /* pending output */
+	size_t out_off, out_len, out_cap;
+	uint64_t bytes_in, bytes_out;
+	struct defer fail;
+	const char *fail_why;
+};
+
+void sock_init(struct sock *s, struct loop *l, const struct sock_cb *cb);
+/* Takes over a connected, non-blocking fd. Reading starts enabled. With io set before, the
+ * handshake runs first and on_open reports it; without, the socket is open at once and on_open is
+ * not called. */
+void sock_open(struct sock *s, int fd);
+/* Starts a non-blocking connect; on_open or on_fail follows. The caller keeps the deadline. */
+int sock_connect(struct sock *s, const struct sockaddr *sa, socklen_t n, struct err *e) MUST_USE;
+/* Sends what the kernel takes and keeps a copy of the rest. Returns the number of bytes now pending
+ * (0 = all gone); a failure arrives later by on_fail. */
+size_t sock_writev(struct sock *s, const struct iovec *iov, int n);
+size_t sock_write(struct sock *s, const void *p, size_t n);
+static inline size_t
+sock_pending(const struct sock *s)
+{
+	return s->out_len - s->out_off;
+}
+/* Stops or starts delivering on_data/on_eof. While stopped, a reset or close of the peer is still
+ * reported by on_fail/on_eof if sock_watch_close was asked for. */
+void sock_read_set(struct sock *s, bool on);
+/* While reading is stopped, watch for the peer closing (EV_CLOSED): on_eof without its data being
+ * read. One extra epoll_ctl; for waits, not for the hot path. */
+void sock_watch_close(struct sock *s, bool on);
+/* FIN after all pending output. */
+void sock_finish(struct sock *s);
+/* Removes events and closes the fd at once; no callback runs afterwards. Pending output is lost
+ * unless the kernel has it. Safe on a zeroed or closed one. */
+void sock_close(struct sock *s);
+/* Close with RST (SO_LINGER 0), so that a cut stream does not look complete to the peer. */
+void sock_reset(struct sock *s);
+/* TCP_NOTSENT_LOWAT: bounds what the kernel keeps for a slow reader. Call after the first short
+ * write. */
+void sock_limit_kernel(struct sock *s);
+
+/* One listening TCP socket. accept() stops for a second at the fd limit or while paused. */
+struct listener;
+/* addr "1.2.3.4:80", "[::]:80" or "0.0.0.0:80"; port 0 picks one (listener_port). on_accept takes
+ * over fd (non-blocking, close-on-exec, TCP_NODELAY set); peer is the client's address as text. */
+int listener_new(struct loop *l, const char *addr, int backlog,
+    void (*on_accept)(int fd, const char *peer, void *arg), void *arg, struct listener **ret,
+    struct err *e) MUST_USE;
+int listener_port(const struct listener *ls);
+void listener_pause(struct listener *ls, bool on);
+void listener_free(struct listener *ls); /* accepts NULL; closes the listening socket */
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * TLS for server sockets, on OpenSSL 3: TLS 1.2 or newer, ALPN http/1.1 only. Not linked into envd.
+ */
+#ifndef HTTP_TLS_H
+#define HTTP_TLS_H
+
+#include "base/bug.h"
+#include "base/err.h"
+#include "http/sock.h"
+
+struct tls_server;
+
+/* Reads the PEM chain and key. tls_server_refresh re-reads them when the files changed; a broken
+ * pair is an error and the old one stays in use. Connections keep what they started with. */
+int tls_server_new(
+    const char *cert_file, const char *key_file, struct tls_server **ret, struct err *e) MUST_USE;
+int tls_server_refresh(struct tls_server *t, struct err *e) MUST_USE;
+void tls_server_free(struct tls_server *t); /* accepts NULL */
+/* Puts TLS under s, which must be initialised and not opened yet. */
+int tls_server_attach(struct tls_server *t, struct sock *s, struct err *e) MUST_USE;
+
+#endif
