@@ -92,6 +92,10 @@ int url_decode(struct strv in, bool plus, struct strbuf *b) MUST_USE;
 bool query_get(struct strv query, const char *name, struct strv *raw);
 
 bool utf8_valid(struct strv s);
+/* Length of the valid UTF-8 sequence that s starts with; 0 when there is none. */
+size_t utf8_seq(struct strv s);
+/* Adds v with every invalid byte replaced by U+FFFD. */
+void strbuf_add_utf8(struct strbuf *b, struct strv v);
 
 /* Lower-case hex and base64 (standard alphabet). Buffers are the caller's. */
 void hex_encode(const void *p, size_t n, char *out);                   /* 2n + NUL */
