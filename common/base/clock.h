@@ -5,6 +5,7 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ int64_t clock_wall(void); /* ns since 1970, UTC */
 void clock_fake_start(int64_t mono, int64_t wall);
 void clock_fake_advance(int64_t ns);
 void clock_fake_end(void);
+bool clock_is_fake(void);
 
 /* RFC 3339 in UTC with exactly `digits` (0, 3, 6 or 9) fraction digits and 'Z'. */
 #define TIME_TEXT_MAX 40

@@ -22,8 +22,10 @@ struct loop;
 #define LOOP_READ_BUF (64 * 1024)
 
 struct loop *loop_new(void);
+/* Runs what is still deferred, so that closed objects are freed. All events of the loop must be
+ * stopped by then. Accepts NULL. */
 void loop_free(struct loop *l);
-/* Runs until loop_stop. */
+/* Runs until loop_stop; at once back if that was called before. */
 void loop_run(struct loop *l);
 void loop_stop(struct loop *l);
 /* One turn; waits for an event if block. For tests. */
@@ -34,11 +36,15 @@ char *loop_read_buf(struct loop *l);
 /* Monotonic ns, read once per turn: cheap, for deadlines. */
 int64_t loop_now(struct loop *l);
 
-/* --- timers: one shot; embedded in their owner. --- */
+/* --- timers: one shot; embedded in their owner. A timer that is started while the fake clock is on
+ * (clock.h) follows it: it fires in a turn after clock_fake_advance has reached its time. --- */
 struct timer {
 	struct event ev;
 	void (*fn)(void *arg);
 	void *arg;
+	struct loop *loop;
+	TAILQ_ENTRY(timer) link; /* fake clock only */
+	int64_t fake_due;        /* 0: not in the loop's list */
 };
 void timer_init(struct timer *t, struct loop *l, void (*fn)(void *arg), void *arg);
 /* Fires once in ns nanoseconds (rounded up to µs); starting again moves it. */

@@ -30,5 +30,7 @@ void map_each(struct map *m, bool (*fn)(struct strv key, void *value, void *arg)
 
 /* The keyed hash itself (SipHash-2-4 with the process key), for tables elsewhere. */
 uint64_t map_hash(const void *p, size_t n);
+/* The same with a key of the caller's; for tests of the algorithm. */
+uint64_t map_siphash(const uint64_t key[2], const void *p, size_t n);
 
 #endif
