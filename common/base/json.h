@@ -32,11 +32,11 @@ const json_t *json_get_arr(const json_t *tree, const char *path);
 /* A member by its literal key, for keys with dots (labels, annotations). */
 const char *json_member_str(const json_t *object, const char *key);
 
-/* Sets a string / int member unless v is NULL. */
+/* Sets a member; a string not when v is NULL. Invalid UTF-8 becomes U+FFFD. */
 void json_set_str(json_t *object, const char *key, const char *v);
 void json_set_int(json_t *object, const char *key, int64_t v);
 void json_set_bool(json_t *object, const char *key, bool v);
-/* Steals value. */
+/* Steals value; NULL sets nothing. */
 void json_set(json_t *object, const char *key, json_t *value);
 
 /* Compact text, keys in insertion order; caller frees with xfree. Never NULL. */

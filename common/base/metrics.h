@@ -5,8 +5,9 @@
  *
  * Metrics are static objects that register themselves in a struct metrics when first added:
  *
- *	static struct counter requests = COUNTER("agentsandbox_http_requests_total", "…", "code");
- *	metrics_add_counter(m, &requests);  counter_inc(&requests, "2xx");
+ *	static struct metric requests = COUNTER("agentsandbox_http_requests_total", "…", "code");
+ *	metrics_add(m, &requests);
+ *	metric_add(&requests, "2xx", 1);
  */
 #ifndef BASE_METRICS_H
 #define BASE_METRICS_H
