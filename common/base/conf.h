@@ -28,7 +28,9 @@ struct conf_option {
 struct conf;
 
 /* Reads environment and argv (argv[0] is skipped). Unknown flags, bad types and values out of
- * bounds are errors that name the option. The table must outlive the result. */
+ * bounds are errors that name the option. An empty variable is an empty text, but for an INT or
+ * BOOL as good as none. A BOOL flag may stand without "=VALUE". With --help nothing is an error.
+ * The table must outlive the result. */
 int conf_load(const struct conf_option *table, size_t n, int argc, char **argv, struct conf **ret,
     struct err *e) MUST_USE;
 void conf_free(struct conf *c);
@@ -38,6 +40,8 @@ int64_t conf_int(const struct conf *c, const char *name);
 bool conf_bool(const struct conf *c, const char *name);
 /* True when --help or -h was given. */
 bool conf_help_asked(const struct conf *c);
+/* NAME=value lines; values of secret options are hidden. */
+void conf_dump(const struct conf *c, FILE *out);
 void conf_print_help(const struct conf_option *table, size_t n, const char *program, FILE *out);
 
 #endif

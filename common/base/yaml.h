@@ -1,7 +1,8 @@
 /*
  * YAML (libyaml) to JSON trees, by the core schema of YAML 1.2 for plain scalars plus Kubernetes'
- * habits (true/false, numbers, null, ~). No aliases, anchors or tags; depth, size and document
- * count are bounded.
+ * habits (true/false, numbers, null, ~). Whole numbers with a leading zero are octal, as kubectl
+ * has it; 089 is an error. Keys are always text. No aliases, anchors or tags; depth, size and
+ * document count are bounded.
  */
 #ifndef BASE_YAML_H
 #define BASE_YAML_H
