@@ -70,6 +70,9 @@ struct kube_list_split *kube_list_split_new(
     void (*on_item)(struct strv item, void *arg), void *arg);
 int kube_list_split_feed(
     struct kube_list_split *s, const char *p, size_t n, struct err *e) MUST_USE;
+/* The continue token as soon as metadata was seen ("" before): Kubernetes writes metadata in front
+ * of items, so the next page can be asked for while this one comes in. */
+const char *kube_list_split_continue(const struct kube_list_split *s);
 /* After the last byte: 0 if the document was complete. Texts are borrowed; "" if absent. */
 int kube_list_split_end(struct kube_list_split *s, const char **resource_version,
     const char **continue_token, struct err *e) MUST_USE;

@@ -8,6 +8,7 @@
 #include "base/bug.h"
 #include "base/err.h"
 #include "base/fsutil.h"
+#include "base/str.h"
 
 struct kube_config {
 	char *server;             /* "https://10.96.0.1:443", no trailing slash */
@@ -24,6 +25,12 @@ struct kube_config {
  * $HOME/.kube/config. Supports inline data and files for CA, certificate, key and token, and the
  * current context. exec and auth-provider plugins are refused with a clear message. */
 int kube_config_load(const char *kubeconfig, struct kube_config **ret, struct err *e) MUST_USE;
+/* Its two halves, for tests: dir is where relative file names start, or where the service account's
+ * files are. */
+int kube_config_parse(
+    struct strv text, const char *dir, struct kube_config **ret, struct err *e) MUST_USE;
+int kube_config_in_cluster(const char *dir, const char *host, const char *port,
+    struct kube_config **ret, struct err *e) MUST_USE;
 void kube_config_free(struct kube_config *c);
 /* The bearer token to send now (re-reads a rotated file), or NULL. force: re-read whatever the
  * stamp says. */
