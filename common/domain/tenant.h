@@ -5,6 +5,7 @@
 #ifndef DOMAIN_TENANT_H
 #define DOMAIN_TENANT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/bug.h"
@@ -19,6 +20,9 @@ struct tenant {
 	enum role role;
 	char key_id[64];
 };
+
+/* A label value of 1 to TENANT_NAME_MAX bytes. */
+bool tenant_name_valid(struct strv name);
 
 struct keyring;
 
