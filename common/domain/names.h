@@ -23,6 +23,7 @@
 #define ANNOTATION_STARTED ANN("started-at")  /* last create or resume, RFC 3339 µs */
 #define ANNOTATION_END ANN("end-at")          /* RFC 3339 µs, or "never" */
 #define ANNOTATION_REMAINING ANN("remaining") /* seconds left while paused, or "never" */
+#define ANNOTATION_PAUSED ANN("paused-at") /* when the last pause was asked, RFC 3339 µs */
 #define ANNOTATION_ON_END ANN("on-end")
 #define ANNOTATION_IDLE_AFTER ANN("idle-after")
 #define ANNOTATION_AUTO_RESUME ANN("auto-resume")

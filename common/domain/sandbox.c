@@ -75,6 +75,23 @@ is_true(const char *text)
 	return text != NULL && strcmp(text, "true") == 0;
 }
 
+/* Kubernetes could not make the pod (quota, admission): the message of that condition, or NULL. */
+static const char *
+replica_failure(const json_t *rs)
+{
+	const json_t *conditions = json_get_arr(rs, "status.conditions"), *c;
+	size_t i;
+
+	json_array_foreach (conditions, i, c) {
+		const char *type = json_get_str(c, "type"), *status = json_get_str(c, "status");
+
+		if (type != NULL && status != NULL && strcmp(type, "ReplicaFailure") == 0 &&
+		    strcmp(status, "True") == 0)
+			return or_empty(json_get_str(c, "message"));
+	}
+	return NULL;
+}
+
 static void
 read_metadata(struct sandbox *s, const json_t *rs, const json_t *labels)
 {
@@ -86,6 +103,7 @@ read_metadata(struct sandbox *s, const json_t *rs, const json_t *labels)
 	s->pool = is_true(json_member_str(labels, LABEL_POOL));
 	s->terminating = json_get_str(rs, "metadata.deletionTimestamp") != NULL;
 	s->created = moment(json_get_str(rs, "metadata.creationTimestamp"), 0);
+	s->replica_failure = replica_failure(rs);
 	s->replicas = (int)json_get_int(rs, "spec.replicas", 1);
 }
 
@@ -98,6 +116,7 @@ read_annotations(struct sandbox *s, const json_t *ann)
 	s->generation = number(json_member_str(ann, ANNOTATION_GENERATION), 1);
 	s->started = moment(json_member_str(ann, ANNOTATION_STARTED), s->created);
 	s->end_at = moment(json_member_str(ann, ANNOTATION_END), TIME_NEVER);
+	s->paused_at = moment(json_member_str(ann, ANNOTATION_PAUSED), 0);
 	s->remaining = number(json_member_str(ann, ANNOTATION_REMAINING), TIME_NEVER);
 	s->on_end = on_end && strcmp(on_end, "pause") == 0 ? ON_END_PAUSE : ON_END_KILL;
 	s->idle_after = number(json_member_str(ann, ANNOTATION_IDLE_AFTER), 0);
@@ -139,7 +158,7 @@ sandbox_decode(const json_t *rs, struct sandbox **ret, struct err *e)
 	const char *id = json_member_str(labels, LABEL_ID);
 	struct sandbox s = { 0 };
 	const char **fields[] = { &s.name, &s.uid, &s.tenant, &s.resource_version, &s.ready,
-		&s.failed, &s.sealed, &s.rev, &s.template_id, &s.id };
+		&s.failed, &s.sealed, &s.rev, &s.replica_failure, &s.template_id, &s.id };
 	size_t n = ARRAY_LEN(fields);
 	struct sandbox_data *data;
 	struct box *box;
@@ -155,7 +174,7 @@ sandbox_decode(const json_t *rs, struct sandbox **ret, struct err *e)
 	if (tail_of(s.name, id))
 		n--; /* id, the last one */
 	if (s.template_id == data->template_id)
-		fields[8] = fields[--n]; /* lives in data; the last one takes its place */
+		fields[9] = fields[--n]; /* lives in data; the last one takes its place */
 	box = xmalloc(sizeof(*box) + pack_size(fields, n));
 	pack_move(box->text, fields, n);
 	if (s.id == id)

@@ -41,13 +41,15 @@ struct sandbox {
 	int64_t created, started; /* started: last create or resume */
 	int64_t end_at;           /* TIME_NEVER: none; while paused: meaningless */
 	int64_t remaining;        /* seconds while paused; TIME_NEVER */
+	int64_t paused_at;        /* last pause asked; 0: never */
 	enum on_end on_end;
 	int64_t idle_after; /* seconds; 0: off */
 	bool auto_resume, pool, terminating, secure;
 	int replicas;
-	const char *ready;  /* "<pod uid>/<restarts>" or "" */
-	const char *failed; /* reason and message, or NULL */
-	const char *sealed; /* or NULL */
+	const char *ready;           /* "<pod uid>/<restarts>" or "" */
+	const char *failed;          /* reason and message, or NULL */
+	const char *sealed;          /* or NULL */
+	const char *replica_failure; /* why Kubernetes makes no pod, or NULL */
 	const char *rev;
 	const char *data; /* the sandbox-data JSON as text; parse it for what is not here */
 	size_t metadata_n;

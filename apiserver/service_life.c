@@ -1,0 +1,323 @@
+/*
+ * Operations on a sandbox that exists: get, kill, set timeout, connect (extend or resume), pause.
+ * Each is a decision on what the view shows, followed by at most one conditional write.
+ */
+#include "apiserver/service.h"
+#include "apiserver/service_op.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+
+/* --- get --- */
+
+static void
+act_get(struct service_op *op, const struct sandbox_entry *entry)
+{
+	op_end(op, entry, NULL);
+}
+
+static const struct op_kind kind_get = { .name = "get", .act = act_get };
+
+struct service_op *
+service_get(struct service *s, const struct tenant *t, struct strv id, service_fn fn, void *arg)
+{
+	return op_new(s, &kind_get, t, id, fn, arg);
+}
+
+/* --- kill --- */
+
+static void
+on_deleted(int status UNUSED, const json_t *obj UNUSED, const struct err *e, void *arg)
+{
+	struct service_op *op = arg;
+
+	op->call = NULL;
+	if (e != NULL && e->code != ERR_NOT_FOUND && e->code != ERR_CONFLICT) {
+		op_end(op, NULL, e);
+		return;
+	}
+	/* Routing forgets first: from here on the gateway answers "not found" and cuts what still
+	 * runs. A conflict is the UID precondition: that object is gone and its name was used
+	 * again. */
+	op_forget(op);
+	if (e != NULL) {
+		op_fail(op, ERR_NOT_FOUND,
+		    "Sandbox \"%s\" doesn't exist or you don't have access to it", op->id);
+		return;
+	}
+	op_end(op, NULL, NULL);
+}
+
+static void
+act_kill(struct service_op *op, const struct sandbox_entry *entry)
+{
+	op_event(op->svc, entry->sandbox, false, "Killed", "killed on request");
+	op->call = kube_delete(op->svc->conf.kube, &KUBE_REPLICASETS, op->svc->conf.ns,
+	    entry->sandbox->name,
+	    &(struct kube_delete_opts){ .uid = entry->sandbox->uid, .grace = -1 }, on_deleted, op);
+}
+
+static const struct op_kind kind_kill = { .name = "kill", .act = act_kill };
+
+struct service_op *
+service_kill(struct service *s, const struct tenant *t, struct strv id, service_fn fn, void *arg)
+{
+	return op_new(s, &kind_kill, t, id, fn, arg);
+}
+
+/* --- time --- */
+
+static void
+put_time(json_t *annotations, const char *name, int64_t at)
+{
+	char text[TIME_TEXT_MAX];
+
+	if (at != TIME_NEVER)
+		time_format(at, 6, text);
+	json_set_str(annotations, name, at == TIME_NEVER ? NEVER : text);
+}
+
+/* now + timeout, no later than the longest life allows. */
+static int64_t
+end_after(const struct service *s, int64_t started, int64_t timeout)
+{
+	int64_t now = clock_wall(), end, last;
+
+	if (timeout < 0)
+		return TIME_NEVER;
+	end = now + SECONDS(timeout);
+	last = started + SECONDS(s->conf.max_lifetime);
+	return s->conf.max_lifetime > 0 && end > last ? last : end;
+}
+
+/* {"metadata":{"annotations":…}}; *annotations is borrowed. */
+static json_t *
+new_patch(json_t **annotations)
+{
+	json_t *patch = json_object(), *meta = json_object();
+
+	*annotations = json_object();
+	json_set(meta, "annotations", *annotations);
+	json_set(patch, "metadata", meta);
+	return patch;
+}
+
+static void
+write_end(struct service_op *op, const struct sandbox *s, int64_t end)
+{
+	json_t *annotations, *patch = new_patch(&annotations);
+
+	put_time(annotations, ANNOTATION_END, end);
+	op_write(op, s, patch);
+}
+
+static void
+act_timeout(struct service_op *op, const struct sandbox_entry *entry)
+{
+	const struct sandbox *s = entry->sandbox;
+	int64_t end = end_after(op->svc, s->started, op->timeout);
+
+	if (entry->state == SANDBOX_PAUSING)
+		op_fail(op, ERR_CONFLICT, "Sandbox \"%s\" is being paused", op->id);
+	else if (entry->state == SANDBOX_PAUSED)
+		op_fail(op, ERR_NOT_FOUND, "Sandbox \"%s\" is paused", op->id);
+	else if (op->timeout > 0 && end <= clock_wall())
+		op_fail(op, ERR_INVALID, "Max instance length exceeded");
+	else
+		write_end(op, s, end);
+}
+
+static const struct op_kind kind_timeout = { .name = "timeout", .act = act_timeout };
+
+struct service_op *
+service_set_timeout(struct service *s, const struct tenant *t, struct strv id, int64_t timeout,
+    service_fn fn, void *arg)
+{
+	struct service_op *op = op_new(s, &kind_timeout, t, id, fn, arg);
+
+	op->timeout = timeout;
+	return op;
+}
+
+/* --- connect --- */
+
+static void
+write_resume(struct service_op *op, const struct sandbox *s)
+{
+	json_t *annotations, *patch = new_patch(&annotations);
+	struct strbuf generation;
+	int64_t now = clock_wall();
+
+	strbuf_init(&generation, 32);
+	strbuf_addf(&generation, "%lld", (long long)s->generation + 1);
+	json_set_str(annotations, ANNOTATION_DESIRED, "running");
+	json_set_str(annotations, ANNOTATION_GENERATION, generation.p);
+	put_time(annotations, ANNOTATION_STARTED, now);
+	put_time(annotations, ANNOTATION_END, end_after(op->svc, now, op->timeout));
+	json_set(annotations, ANNOTATION_REMAINING, json_null());
+	json_set(annotations, ANNOTATION_PAUSED, json_null());
+	json_set(patch, "spec", json_pack("{s:i}", "replicas", 1));
+	strbuf_done(&generation);
+	op->resumed = true;
+	op_write(op, s, patch);
+}
+
+static void
+on_pause_overdue(void *arg)
+{
+	struct service_op *op = arg;
+	struct err e;
+
+	err_set(&e, ERR_UNAVAILABLE, "Sandbox \"%s\" is still being paused", op->id);
+	e.retry_after = 2;
+	op_end(op, NULL, &e);
+}
+
+static void act_connect(struct service_op *op, const struct sandbox_entry *entry);
+
+static void
+on_pausing_change(struct strv id UNUSED, const struct sandbox_entry *entry UNUSED, void *arg)
+{
+	struct service_op *op = arg;
+	struct sandbox_entry now;
+
+	if (op->call != NULL)
+		return;
+	if (!op_visible(op, &now)) {
+		op_fail(op, ERR_NOT_FOUND, "Sandbox \"%s\" was killed", op->id);
+	} else if (now.state != SANDBOX_PAUSING) {
+		sandbox_view_unsubscribe(&op->sub);
+		timer_stop(&op->deadline);
+		act_connect(op, &now);
+	}
+}
+
+static void
+act_connect(struct service_op *op, const struct sandbox_entry *entry)
+{
+	const struct sandbox *s = entry->sandbox;
+	int64_t end;
+
+	op->resumed = false; /* a resume that lost its race joins the winner's */
+	switch (entry->state) {
+	case SANDBOX_PAUSED:
+		write_resume(op, s);
+		break;
+	case SANDBOX_PAUSING:
+		timer_init(&op->deadline, op->svc->conf.loop, on_pause_overdue, op);
+		timer_start(&op->deadline, SERVICE_PAUSE_WAIT);
+		sandbox_view_subscribe(
+		    op->svc->conf.view, &op->sub, strv_of(op->id), on_pausing_change, op);
+		break;
+	case SANDBOX_CREATING:
+	case SANDBOX_RESUMING:
+	case SANDBOX_RESTARTING:
+	case SANDBOX_RUNNING:
+		end = end_after(op->svc, s->started, op->timeout);
+		if (end > s->end_at)
+			write_end(op, s, end);
+		else if (entry->state == SANDBOX_RUNNING)
+			op_end(op, entry, NULL);
+		else
+			op_await_start(op);
+		break;
+	case SANDBOX_DELETING:
+	case SANDBOX_FAILED:
+	case SANDBOX_WARMING:
+	case SANDBOX_WARM:
+	case SANDBOX_STATE_COUNT:
+		op_fail(op, ERR_NOT_FOUND,
+		    "Sandbox \"%s\" doesn't exist or you don't have access to it", op->id);
+		break;
+	}
+}
+
+static void
+connect_written(struct service_op *op, const struct sandbox_entry *entry)
+{
+	if (op->resumed)
+		op_event(op->svc, entry->sandbox, false, "Resumed", "started again on request");
+	if (entry->state == SANDBOX_RUNNING)
+		op_end(op, entry, NULL);
+	else
+		op_await_start(op);
+}
+
+static const struct op_kind kind_connect = {
+	.name = "connect",
+	.act = act_connect,
+	.written = connect_written,
+};
+
+struct service_op *
+service_connect(struct service *s, const struct tenant *t, struct strv id, int64_t timeout,
+    service_fn fn, void *arg)
+{
+	struct service_op *op = op_new(s, &kind_connect, t, id, fn, arg);
+
+	op->timeout = timeout;
+	return op;
+}
+
+/* --- pause --- */
+
+static void
+act_pause(struct service_op *op, const struct sandbox_entry *entry)
+{
+	const struct sandbox *s = entry->sandbox;
+	json_t *annotations, *patch;
+	struct strbuf text;
+	int64_t now = clock_wall();
+
+	if (entry->state == SANDBOX_PAUSED || entry->state == SANDBOX_PAUSING) {
+		op_fail(op, ERR_CONFLICT, "Error pausing sandbox - sandbox '%s' is already paused",
+		    op->id);
+		return;
+	}
+	patch = new_patch(&annotations);
+	strbuf_init(&text, 32);
+	strbuf_addf(&text, "%lld", (long long)s->generation + 1);
+	json_set_str(annotations, ANNOTATION_DESIRED, "stopped");
+	json_set_str(annotations, ANNOTATION_GENERATION, text.p);
+	strbuf_reset(&text);
+	if (s->end_at == TIME_NEVER)
+		strbuf_adds(&text, NEVER);
+	else
+		strbuf_addf(
+		    &text, "%lld", (long long)(s->end_at > now ? (s->end_at - now) / NS_PER_S : 0));
+	json_set_str(annotations, ANNOTATION_REMAINING, text.p);
+	json_set(annotations, ANNOTATION_END, json_null());
+	put_time(annotations, ANNOTATION_PAUSED, now);
+	json_set(patch, "spec", json_pack("{s:i}", "replicas", 0));
+	strbuf_done(&text);
+	op_write(op, s, patch);
+}
+
+static void
+pause_written(struct service_op *op, const struct sandbox_entry *entry)
+{
+	op_event(op->svc, entry->sandbox, false, "Paused", "paused on request");
+	op_end(op, entry, NULL);
+}
+
+static const struct op_kind kind_pause = {
+	.name = "pause",
+	.act = act_pause,
+	.written = pause_written,
+};
+
+struct service_op *
+service_pause(struct service *s, const struct tenant *t, struct strv id, service_fn fn, void *arg)
+{
+	return op_new(s, &kind_pause, t, id, fn, arg);
+}
+
+void
+service_cancel(struct service_op *op)
+{
+	if (op == NULL)
+		return;
+	op->fn = NULL;
+	op_abandon(op);
+}
