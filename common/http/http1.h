@@ -43,16 +43,20 @@ struct http_head {
 	enum http_method method; /* requests */
 	struct strv method_text;
 	struct strv target;      /* as sent */
-	struct strv path, query; /* target split at '?'; absolute-form has its authority removed */
+	struct strv path, query; /* target split at '?'; absolute-form has its authority removed.
+	                          * "*" stays as it is; empty for CONNECT */
 	struct strv host;        /* Host value, or authority of an absolute target */
 	int status;              /* responses */
 	struct strv reason;
 	int minor;       /* 0 or 1 */
 	bool keep_alive; /* what the message says and its version implies */
 	bool chunked;
-	bool upgrade; /* Connection: upgrade with an Upgrade field; or status 101 */
+	bool
+	    upgrade; /* 1.1 with Connection: upgrade and an Upgrade field; responses: only of 101 */
 	bool expect_continue;
-	bool has_body;  /* chunked, length > 0, or (responses) until close */
+	bool has_body; /* chunked, length > 0, or (responses) until close */
+	/* Connection names fields other than close, keep-alive and upgrade. */
+	bool connection_names;
 	int64_t length; /* -1: not given */
 	unsigned n;
 	struct http_field field[HTTP1_FIELDS_MAX]; /* in order, as sent; trailers never get here */
@@ -60,16 +64,19 @@ struct http_head {
 
 /* First field of that name (ASCII case ignored), or NULL. */
 const struct strv *http_head_get(const struct http_head *h, const char *name);
-/* Does a comma-separated field contain the token? */
+/* Does a comma-separated field contain the token (ASCII case ignored)? Looks at every field of that
+ * name. */
 bool http_head_has_token(const struct http_head *h, const char *name, const char *token);
+bool http_head_has_token_v(const struct http_head *h, const char *name, struct strv token);
 
 enum http1_event {
 	HTTP1_MORE = 0, /* input used up */
 	HTTP1_HEAD,     /* head is there; for a 1xx response another head follows */
 	HTTP1_BODY,     /* *body is a piece of the body */
 	HTTP1_DONE,     /* message complete; what is left in *in belongs to the next one */
-	HTTP1_UPGRADE,  /* head was an upgrade and is done: what is left in *in is the tunnel's */
-	HTTP1_ERROR     /* http1_error tells; the connection cannot be used any more */
+	HTTP1_UPGRADE, /* instead of DONE after a head with upgrade, or CONNECT: what is left in *in
+	                * is the tunnel's. Repeated until http1_reset */
+	HTTP1_ERROR    /* http1_error tells; the connection cannot be used any more */
 };
 
 enum http1_error {
@@ -83,19 +90,25 @@ enum http1_error {
 
 struct http1;
 
-/* The head that parsers of this process fill is shared (one thread): it is overwritten by the next
+/* A parser is about 160 bytes. It holds more only while a head came in pieces: those bytes and 8
+ * per field, until the http1_next after HTTP1_HEAD. Empty lines in front of a request are skipped.
+ * Bytes of a body that are no data (chunk lines, trailers) are bounded to 16 KiB in a row.
+ *
+ * The head that parsers of this process fill is shared (one thread): it is overwritten by the next
  * parser that reaches a head. response: parse responses. */
 struct http1 *http1_new(bool response);
 void http1_free(struct http1 *p); /* accepts NULL */
-/* Ready for the next message on the connection. Called by the parser itself after DONE. */
+/* Ready for the next message on the connection. The parser does it by itself when it returns DONE;
+ * after UPGRADE it is for the caller, if the request was answered without one. */
 void http1_reset(struct http1 *p);
 /* For a response parser, before its head arrives: the request was HEAD (no body whatever the fields
- * say), or CONNECT/upgrade. */
+ * say). Holds for one response and the 1xx before it. */
 void http1_expect(struct http1 *p, bool head_request);
-/* Takes the next event out of *in, moving it forward. */
+/* Takes the next event out of *in, moving it forward. A message without a body gives HEAD and then
+ * DONE, which needs no input: call until MORE. */
 enum http1_event http1_next(struct http1 *p, struct strv *in, struct strv *body);
-/* The peer closed: 0 if the message was complete or may end so (close-delimited body), -1 if it was
- * cut. */
+/* The peer closed: 0 if nothing was open or the message may end so (close-delimited body: the next
+ * http1_next gives DONE), -1 if a message was cut. */
 int http1_finish(struct http1 *p);
 const struct http_head *http1_head(const struct http1 *p);
 enum http1_error http1_error(const struct http1 *p);
