@@ -15,6 +15,7 @@
 #include "base/bug.h"
 #include "base/err.h"
 #include "base/loop.h"
+#include "base/metrics.h"
 #include "base/str.h"
 #include "kube/kube_config.h"
 
@@ -35,7 +36,11 @@ extern const struct kube_res KUBE_PODS, KUBE_REPLICASETS, KUBE_CONFIGMAPS, KUBE_
 
 /* config is taken over. */
 int kube_new(struct loop *l, struct kube_config *config, struct kube **ret, struct err *e) MUST_USE;
-void kube_free(struct kube *k); /* cancels what is in flight */
+/* Cancels what is in flight. Not inside the callback of a call, and not before the caches, leases
+ * and recorders on it. */
+void kube_free(struct kube *k);
+/* Registers the metrics of common/kube. */
+void kube_metrics_add(struct metrics *m);
 const struct kube_config *kube_conf(const struct kube *k);
 struct loop *kube_loop(struct kube *k);
 
@@ -80,6 +85,7 @@ void kube_cancel(struct kube_call *c);
  * is mapped as above when the status is not 2xx (its body is collected up to 64 KiB, not
  * delivered). */
 struct kube_stream_ops {
+	void (*on_open)(void *arg); /* a 2xx head is there; may be NULL */
 	void (*on_bytes)(const char *p, size_t n, void *arg);
 	void (*on_end)(const struct err *e, void *arg);
 };
