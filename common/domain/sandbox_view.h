@@ -36,10 +36,12 @@ struct kube_cache *sandbox_view_replicasets(struct sandbox_view *v); /* for appl
 bool sandbox_view_by_id(const struct sandbox_view *v, struct strv id, struct sandbox_entry *ret);
 bool sandbox_view_by_name(
     const struct sandbox_view *v, struct strv name, struct sandbox_entry *ret);
+/* Sandboxes with a ReplicaSet: all, those in a state, a tenant's that are not being deleted. */
 size_t sandbox_view_count(const struct sandbox_view *v);
 size_t sandbox_view_count_state(const struct sandbox_view *v, enum sandbox_state state);
 size_t sandbox_view_count_tenant(const struct sandbox_view *v, struct strv tenant);
-/* Every entry that has a ReplicaSet; return false to end. Order is undefined. */
+/* Every entry that has a ReplicaSet; return false to end. Order is undefined. fn must not change
+ * the view (no apply, no forget). */
 void sandbox_view_each(const struct sandbox_view *v,
     bool (*fn)(const struct sandbox_entry *entry, void *arg), void *arg);
 

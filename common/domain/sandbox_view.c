@@ -1,0 +1,636 @@
+/*
+ * The join of two caches by sandbox id. Owns one small item per id, the counts by state and tenant
+ * (kept as changes come), and the subscribers. Objects belong to the caches: an item points to them
+ * and is told of every replacement before the old one is released.
+ */
+#include "domain/sandbox_view.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/map.h"
+
+/* How many sandboxes a tenant has. */
+struct tally {
+	size_t n;
+	char tenant[];
+};
+
+struct item {
+	const struct sandbox *sandbox; /* NULL: only pods */
+	struct tally *tally;           /* where it is counted; NULL: nowhere */
+	union {
+		const struct pod *one;   /* pod_n <= 1 */
+		const struct pod **many; /* pod_n > 1 */
+	} pods;
+	uint32_t pod_n;
+	uint16_t twins; /* further ReplicaSets with this id: someone copied one */
+	uint8_t state;  /* enum sandbox_state */
+};
+
+TAILQ_HEAD(sub_list, view_sub);
+
+/* A walk over a list of subscribers; unsubscribing moves every walk that stands there. */
+struct walk {
+	struct walk *outer;
+	struct view_sub *next;
+};
+
+struct sandbox_view {
+	struct kube *kube;
+	struct kube_cache *replicasets, *pods;
+	struct map *items;   /* id → struct item */
+	struct map *tallies; /* tenant → struct tally */
+	size_t count;        /* items with a ReplicaSet */
+	size_t by_state[SANDBOX_STATE_COUNT];
+	struct sub_list all;
+	struct map *by_id; /* id → struct sub_list, never empty */
+	struct walk *walk;
+	void (*on_synced)(void *arg);
+	void *arg;
+};
+
+/* --- items --- */
+
+static const struct pod *const *
+item_pods(const struct item *it)
+{
+	return it->pod_n > 1 ? it->pods.many : &it->pods.one;
+}
+
+static void
+to_entry(const struct item *it, struct sandbox_entry *ret)
+{
+	*ret = (struct sandbox_entry){
+		.sandbox = it->sandbox,
+		.pod_n = it->pod_n,
+		.pods = item_pods(it),
+		.state = (enum sandbox_state)it->state,
+	};
+}
+
+static struct item *
+item_make(struct sandbox_view *v, struct strv id)
+{
+	struct item *it = map_get(v->items, id);
+
+	if (it == NULL) {
+		it = xcalloc(1, sizeof(*it));
+		map_set(v->items, id, it);
+	}
+	return it;
+}
+
+static void
+item_free(void *arg)
+{
+	struct item *it = arg;
+
+	if (it->pod_n > 1)
+		xfree(it->pods.many);
+	xfree(it);
+}
+
+static void
+uncount(struct sandbox_view *v, struct item *it)
+{
+	struct tally *t = it->tally;
+
+	it->tally = NULL;
+	if (t == NULL || --t->n > 0)
+		return;
+	map_del(v->tallies, strv_of(t->tenant));
+	xfree(t);
+}
+
+/* Counts the item for its sandbox's tenant, unless it is on its way out. */
+static void
+count(struct sandbox_view *v, struct item *it)
+{
+	const char *tenant = it->sandbox ? it->sandbox->tenant : NULL;
+	struct tally *t;
+	size_t size;
+
+	if (it->sandbox == NULL || it->state == SANDBOX_DELETING)
+		tenant = NULL;
+	if (it->tally != NULL && tenant != NULL && strcmp(it->tally->tenant, tenant) == 0)
+		return;
+	uncount(v, it);
+	if (tenant == NULL)
+		return;
+	t = map_get(v->tallies, strv_of(tenant));
+	if (t == NULL) {
+		size = strlen(tenant) + 1;
+		t = xcalloc(1, sizeof(*t) + size);
+		memcpy(t->tenant, tenant, size);
+		map_set(v->tallies, strv_of(tenant), t);
+	}
+	t->n++;
+	it->tally = t;
+}
+
+/* Takes the item out of the counts by state before its sandbox changes. */
+static void
+leave(struct sandbox_view *v, const struct item *it)
+{
+	if (it->sandbox == NULL)
+		return;
+	v->count--;
+	v->by_state[it->state]--;
+}
+
+/* And puts it back with its state of now. */
+static void
+enter(struct sandbox_view *v, struct item *it)
+{
+	it->state = SANDBOX_DELETING;
+	if (it->sandbox != NULL) {
+		it->state = (uint8_t)sandbox_state(it->sandbox, item_pods(it), it->pod_n);
+		v->count++;
+		v->by_state[it->state]++;
+	}
+	count(v, it);
+}
+
+/* --- subscribers --- */
+
+static void
+tell_list(struct sandbox_view *v, struct sub_list *list, struct strv id)
+{
+	struct walk w = { .outer = v->walk, .next = list ? TAILQ_FIRST(list) : NULL };
+
+	v->walk = &w;
+	while (w.next != NULL) {
+		struct view_sub *sub = w.next;
+		struct sandbox_entry entry = { .state = SANDBOX_DELETING };
+
+		w.next = TAILQ_NEXT(sub, link);
+		/* Looked up for each one: the one before may have changed it. */
+		sandbox_view_by_id(v, id, &entry);
+		sub->fn(id, &entry, sub->arg);
+	}
+	v->walk = w.outer;
+}
+
+static void
+tell(struct sandbox_view *v, const char *id)
+{
+	char copy[SANDBOX_ID_MAX + 1]; /* id goes with its object, which a subscriber may replace */
+	struct strv key = { copy, strlen(id) };
+
+	BUG_ON(key.n > SANDBOX_ID_MAX);
+	memcpy(copy, id, key.n + 1);
+	tell_list(v, map_get(v->by_id, key), key);
+	tell_list(v, &v->all, key);
+}
+
+void
+sandbox_view_subscribe(struct sandbox_view *v, struct view_sub *sub, struct strv id,
+    void (*fn)(struct strv id, const struct sandbox_entry *entry, void *arg), void *arg)
+{
+	struct sub_list *list = &v->all;
+
+	BUG_ON(id.n > SANDBOX_ID_MAX);
+	*sub = (struct view_sub){ .view = v, .fn = fn, .arg = arg };
+	if (id.n > 0) {
+		memcpy(sub->id, id.p, id.n);
+		list = map_get(v->by_id, id);
+		if (list == NULL) {
+			list = xmalloc(sizeof(*list));
+			TAILQ_INIT(list);
+			map_set(v->by_id, id, list);
+		}
+	}
+	TAILQ_INSERT_TAIL(list, sub, link);
+}
+
+void
+sandbox_view_unsubscribe(struct view_sub *sub)
+{
+	struct sandbox_view *v = sub->view;
+	struct strv id = strv_of(sub->id);
+	struct sub_list *list;
+
+	if (v == NULL)
+		return;
+	sub->view = NULL;
+	for (struct walk *w = v->walk; w != NULL; w = w->outer) {
+		if (w->next == sub)
+			w->next = TAILQ_NEXT(sub, link);
+	}
+	list = id.n > 0 ? map_get(v->by_id, id) : &v->all;
+	TAILQ_REMOVE(list, sub, link);
+	if (id.n > 0 && TAILQ_EMPTY(list)) {
+		map_del(v->by_id, id);
+		xfree(list);
+	}
+}
+
+/* --- ReplicaSets --- */
+
+struct twin_search {
+	const struct sandbox *gone, *best;
+};
+
+/* Of two with the same id the older one is the sandbox. */
+static bool
+before(const struct sandbox *a, const struct sandbox *b)
+{
+	if (a->created != b->created)
+		return a->created < b->created;
+	return strcmp(a->name, b->name) < 0;
+}
+
+static bool
+twin_visit(void *obj, void *arg)
+{
+	struct twin_search *search = arg;
+	const struct sandbox *s = obj;
+
+	if (strcmp(s->id, search->gone->id) != 0 || strcmp(s->name, search->gone->name) == 0)
+		return true;
+	if (search->best == NULL || before(s, search->best))
+		search->best = s;
+	return true;
+}
+
+/* The next ReplicaSet with the id of one that goes. Looks at all; twins are an accident. */
+static const struct sandbox *
+find_twin(struct sandbox_view *v, const struct sandbox *gone)
+{
+	struct twin_search search = { .gone = gone };
+
+	kube_cache_each(v->replicasets, twin_visit, &search);
+	return search.best;
+}
+
+static void
+sandbox_put(struct sandbox_view *v, const struct sandbox *s)
+{
+	struct item *it = item_make(v, strv_of(s->id));
+	bool same = it->sandbox != NULL && strcmp(it->sandbox->name, s->name) == 0;
+
+	leave(v, it);
+	if (it->sandbox == NULL || same) {
+		it->sandbox = s;
+	} else {
+		it->twins++;
+		if (before(s, it->sandbox))
+			it->sandbox = s;
+	}
+	enter(v, it);
+}
+
+static void
+drop_if_empty(struct sandbox_view *v, struct item *it, const char *id)
+{
+	if (it->sandbox != NULL || it->pod_n > 0)
+		return;
+	map_del(v->items, strv_of(id));
+	item_free(it);
+}
+
+static void
+sandbox_drop(struct sandbox_view *v, const struct sandbox *s)
+{
+	struct item *it = map_get(v->items, strv_of(s->id));
+
+	if (it == NULL || it->sandbox == NULL)
+		return;
+	leave(v, it);
+	if (strcmp(it->sandbox->name, s->name) == 0)
+		it->sandbox = it->twins > 0 ? find_twin(v, s) : NULL;
+	if (it->twins > 0)
+		it->twins--;
+	enter(v, it);
+	drop_if_empty(v, it, s->id);
+}
+
+/* A new version of a twin that is not the sandbox changes nothing here. */
+static bool
+is_shadowed(const struct sandbox_view *v, const struct sandbox *s)
+{
+	const struct item *it = map_get(v->items, strv_of(s->id));
+
+	return it != NULL && it->sandbox != NULL && strcmp(it->sandbox->name, s->name) != 0;
+}
+
+static void
+on_replicaset(enum kube_change what, void *old, void *obj, void *arg)
+{
+	const struct sandbox *was = old, *s = obj;
+	struct sandbox_view *v = arg;
+
+	if (what == KUBE_DELETED) {
+		sandbox_drop(v, s);
+	} else if (what == KUBE_MODIFIED && was != NULL && strcmp(was->id, s->id) != 0) {
+		sandbox_drop(v, was);
+		sandbox_put(v, s);
+		tell(v, was->id);
+	} else if (what == KUBE_ADDED || !is_shadowed(v, s)) {
+		sandbox_put(v, s);
+	}
+	tell(v, s->id);
+}
+
+/* --- pods --- */
+
+static int
+pod_index(const struct item *it, const struct pod *p)
+{
+	const struct pod *const *pods = item_pods(it);
+
+	for (uint32_t i = 0; i < it->pod_n; i++) {
+		if (strcmp(pods[i]->name, p->name) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void
+pod_append(struct item *it, const struct pod *p)
+{
+	const struct pod *one = it->pods.one;
+
+	if (it->pod_n == 0) {
+		it->pods.one = p;
+	} else {
+		it->pods.many =
+		    xrealloc(it->pod_n > 1 ? it->pods.many : NULL, (it->pod_n + 1) * sizeof(p));
+		if (it->pod_n == 1)
+			it->pods.many[0] = one;
+		it->pods.many[it->pod_n] = p;
+	}
+	it->pod_n++;
+}
+
+static void
+pod_remove(struct item *it, uint32_t i)
+{
+	const struct pod **many = it->pods.many;
+
+	if (it->pod_n == 1) {
+		it->pods.one = NULL;
+	} else {
+		many[i] = many[it->pod_n - 1];
+		if (it->pod_n == 2) {
+			it->pods.one = many[0];
+			xfree(many);
+		}
+	}
+	it->pod_n--;
+}
+
+static void
+pod_put(struct sandbox_view *v, const struct pod *p)
+{
+	struct item *it = item_make(v, strv_of(p->sandbox_id));
+	int i = pod_index(it, p);
+
+	leave(v, it);
+	if (i < 0)
+		pod_append(it, p);
+	else if (it->pod_n == 1)
+		it->pods.one = p;
+	else
+		it->pods.many[i] = p;
+	enter(v, it);
+}
+
+static void
+pod_drop(struct sandbox_view *v, const struct pod *p)
+{
+	struct item *it = map_get(v->items, strv_of(p->sandbox_id));
+	int i = it ? pod_index(it, p) : -1;
+
+	if (i < 0)
+		return;
+	leave(v, it);
+	pod_remove(it, (uint32_t)i);
+	enter(v, it);
+	drop_if_empty(v, it, p->sandbox_id);
+}
+
+static void
+on_pod(enum kube_change what, void *old, void *obj, void *arg)
+{
+	const struct pod *was = old, *p = obj;
+	struct sandbox_view *v = arg;
+
+	if (what == KUBE_DELETED) {
+		pod_drop(v, p);
+	} else {
+		bool moved = was != NULL && strcmp(was->sandbox_id, p->sandbox_id) != 0;
+
+		if (moved)
+			pod_drop(v, was);
+		pod_put(v, p);
+		if (moved)
+			tell(v, was->sandbox_id);
+	}
+	tell(v, p->sandbox_id);
+}
+
+/* --- caches --- */
+
+static void *
+decode_replicaset(const json_t *obj, struct err *e, void *arg UNUSED)
+{
+	struct sandbox *s;
+
+	return sandbox_decode(obj, &s, e) == 0 ? s : NULL;
+}
+
+static void
+release_replicaset(void *obj)
+{
+	sandbox_free(obj);
+}
+
+static void *
+decode_pod(const json_t *obj, struct err *e, void *arg UNUSED)
+{
+	struct pod *p;
+
+	return pod_decode(obj, &p, e) == 0 ? p : NULL;
+}
+
+static void
+release_pod(void *obj)
+{
+	pod_free(obj);
+}
+
+static void
+on_cache_synced(void *arg)
+{
+	struct sandbox_view *v = arg;
+	void (*fn)(void *) = v->on_synced;
+
+	if (fn == NULL || !sandbox_view_synced(v))
+		return;
+	v->on_synced = NULL;
+	fn(v->arg);
+}
+
+struct sandbox_view *
+sandbox_view_new(struct kube *k, const char *ns, void (*on_synced)(void *arg), void *arg)
+{
+	struct sandbox_view *v = xcalloc(1, sizeof(*v));
+	struct kube_cache_conf conf = {
+		.ns = ns,
+		.label_selector = SELECTOR_OURS,
+		.on_synced = on_cache_synced,
+		.arg = v,
+	};
+
+	v->kube = k;
+	v->items = map_new();
+	v->tallies = map_new();
+	v->by_id = map_new();
+	v->on_synced = on_synced;
+	v->arg = arg;
+	TAILQ_INIT(&v->all);
+	conf.res = &KUBE_REPLICASETS;
+	conf.decode = decode_replicaset;
+	conf.release = release_replicaset;
+	conf.on_change = on_replicaset;
+	v->replicasets = kube_cache_new(k, &conf);
+	conf.res = &KUBE_PODS;
+	conf.decode = decode_pod;
+	conf.release = release_pod;
+	conf.on_change = on_pod;
+	v->pods = kube_cache_new(k, &conf);
+	return v;
+}
+
+static void
+forget_subs(struct sub_list *list)
+{
+	struct view_sub *sub;
+
+	while ((sub = TAILQ_FIRST(list)) != NULL) {
+		TAILQ_REMOVE(list, sub, link);
+		sub->view = NULL;
+	}
+}
+
+static void
+free_sub_list(void *arg)
+{
+	forget_subs(arg);
+	xfree(arg);
+}
+
+void
+sandbox_view_free(struct sandbox_view *v)
+{
+	if (v == NULL)
+		return;
+	BUG_ON(v->walk != NULL);
+	forget_subs(&v->all);
+	map_free(v->by_id, free_sub_list);
+	kube_cache_free(v->replicasets);
+	kube_cache_free(v->pods);
+	map_free(v->items, item_free);
+	map_free(v->tallies, xfree);
+	xfree(v);
+}
+
+bool
+sandbox_view_synced(const struct sandbox_view *v)
+{
+	return v->replicasets != NULL && v->pods != NULL && kube_cache_synced(v->replicasets) &&
+	    kube_cache_synced(v->pods);
+}
+
+static bool
+cache_fresh(const struct sandbox_view *v, const struct kube_cache *c, int64_t within)
+{
+	return kube_cache_connected(c) ||
+	    loop_now(kube_loop(v->kube)) - kube_cache_alive(c) < within;
+}
+
+bool
+sandbox_view_fresh(const struct sandbox_view *v, int64_t within)
+{
+	return cache_fresh(v, v->replicasets, within) && cache_fresh(v, v->pods, within);
+}
+
+struct kube_cache *
+sandbox_view_replicasets(struct sandbox_view *v)
+{
+	return v->replicasets;
+}
+
+/* --- reading --- */
+
+bool
+sandbox_view_by_id(const struct sandbox_view *v, struct strv id, struct sandbox_entry *ret)
+{
+	const struct item *it = map_get(v->items, id);
+
+	if (it == NULL)
+		return false;
+	to_entry(it, ret);
+	return true;
+}
+
+bool
+sandbox_view_by_name(const struct sandbox_view *v, struct strv name, struct sandbox_entry *ret)
+{
+	const struct sandbox *s = kube_cache_get(v->replicasets, name);
+	const struct item *it = s ? map_get(v->items, strv_of(s->id)) : NULL;
+
+	/* A shadowed twin is not reachable by its name either. */
+	if (it == NULL || it->sandbox == NULL || !strv_is(name, it->sandbox->name))
+		return false;
+	to_entry(it, ret);
+	return true;
+}
+
+size_t
+sandbox_view_count(const struct sandbox_view *v)
+{
+	return v->count;
+}
+
+size_t
+sandbox_view_count_state(const struct sandbox_view *v, enum sandbox_state state)
+{
+	BUG_ON((unsigned)state >= SANDBOX_STATE_COUNT);
+	return v->by_state[state];
+}
+
+size_t
+sandbox_view_count_tenant(const struct sandbox_view *v, struct strv tenant)
+{
+	const struct tally *t = map_get(v->tallies, tenant);
+
+	return t ? t->n : 0;
+}
+
+struct each {
+	bool (*fn)(const struct sandbox_entry *entry, void *arg);
+	void *arg;
+};
+
+static bool
+each_item(struct strv key UNUSED, void *value, void *arg)
+{
+	const struct item *it = value;
+	struct sandbox_entry entry;
+	struct each *each = arg;
+
+	if (it->sandbox == NULL)
+		return true;
+	to_entry(it, &entry);
+	return each->fn(&entry, each->arg);
+}
+
+void
+sandbox_view_each(const struct sandbox_view *v,
+    bool (*fn)(const struct sandbox_entry *entry, void *arg), void *arg)
+{
+	map_each(v->items, each_item, &(struct each){ fn, arg });
+}
