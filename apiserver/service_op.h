@@ -9,10 +9,11 @@
 #include "base/list.h"
 #include "domain/sandbox_init.h"
 
-#define MISS_RING 256            /* ids known not to exist */
-#define MISS_KEEP SECONDS(1)     /* for so long */
-#define MISS_LOOKS_PER_SECOND 50 /* direct looks at the API server; beyond them a miss is a miss   \
-	                          */
+#define MISS_RING 256        /* ids known not to exist */
+#define MISS_KEEP SECONDS(1) /* for so long */
+#define MISS_LOOKS_PER_SECOND                                                                      \
+	50 /* direct looks at the API server; beyond them a miss is a miss                         \
+	    */
 
 struct service {
 	struct service_conf conf;
