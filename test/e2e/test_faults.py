@@ -1,0 +1,215 @@
+"""What breaks around us: the Kubernetes API away, programs killed. Runs last, since it disturbs everybody."""
+import contextlib
+import json
+import random
+import threading
+import time
+
+import pytest
+
+import helpers
+from helpers import (RUN, TAG, api, assert_error, create, eventually, healthy, kubectl, listed, node_pids, objects, on_node,
+                     parse_time, pods_of, replica_sets, request, run, sandbox)
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@contextlib.contextmanager
+def kubernetes_api_away():
+    """Ends kube-apiserver on the node and holds back what would restart it, until the block is left."""
+    pid, = node_pids("kube-apiserver")
+    parent = int(on_node("cat", f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[1])
+    assert parent > 1, "kube-apiserver has no supervisor of its own"
+    on_node("kill", "-STOP", str(parent))
+    try:
+        on_node("kill", "-KILL", str(pid))
+        yield
+    finally:
+        on_node("kill", "-CONT", str(parent))
+        eventually(lambda: kubectl("get", "--raw", "/readyz", check=False).strip() == "ok", 90, 0.5)
+
+
+def all_ready():
+    """/readyz on enough new connections to have met every replica."""
+    return all(request("GET", "/readyz").status == 200 for _ in range(8))
+
+
+@pytest.mark.item("cp:7", "cp:18")
+def test_kubernetes_api_away():
+    before = set(replica_sets())
+    with sandbox(timeout=600) as box, sandbox(timeout=600) as other:
+        with kubernetes_api_away():
+            eventually(lambda: request("GET", "/readyz").status == 503, 30, 0.2, "/readyz says 503")
+            assert request("GET", "/healthz").status == 200
+            for method, path, body in (("POST", "/sandboxes", {"templateID": "base", "metadata": TAG}),
+                                       ("DELETE", f"/sandboxes/{other.id}", None),
+                                       ("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 900})):
+                reply = api(method, path, body, timeout=70)
+                assert_error(reply, 503)
+                assert reply.headers["Retry-After"].isdigit(), dict(reply.headers)
+            # What runs goes on: traffic needs no Kubernetes.
+            assert healthy(box) == 204 and run(box, "echo on").stdout == b"on\n"
+        eventually(all_ready, 60, 0.5, "/readyz is 200 again")
+        made = create()  # by itself, without a restart of ours
+        assert run(made, "echo back").stdout == b"back\n"
+        assert made.kill().status == 204
+        for one in (box, other):
+            assert one.get().json()["state"] == "running" and healthy(one) == 204
+        assert api("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 900}).status == 204
+    eventually(lambda: set(replica_sets()) <= before, 30, 0.5, "nothing half-made is left")
+
+
+def test_ends_that_fell_due_meanwhile():
+    """A sandbox whose end passes while the API is away ends soon after it is back."""
+    box = create(timeout=8)
+    with kubernetes_api_away():
+        time.sleep(9)
+    eventually(lambda: box.id not in replica_sets(), 40, 0.5)
+    assert box.get().status == 404
+
+
+def restarts():
+    return {p["metadata"]["name"]: sum(c["restartCount"] for c in p["status"].get("containerStatuses", []))
+            for component in ("apiserver", "controller")
+            for p in objects("pods", f"app.kubernetes.io/component={component}")}
+
+
+class Killer:
+    """kill -9 of one program's processes, one after the other, at random moments."""
+
+    def __init__(self, program, every):
+        self.program, self.every, self.killed = program, every, 0
+        self.stop = threading.Event()
+        self.random = random.Random(RUN + program)
+        self.thread = threading.Thread(target=self.work, daemon=True)
+
+    def work(self):
+        while not self.stop.wait(self.random.uniform(*self.every)):
+            pids = node_pids(self.program)
+            if pids:
+                on_node("kill", "-KILL", str(self.random.choice(pids)), check=False)
+                self.killed += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+
+
+def creates(count, mark, seconds):
+    """Creates in a row, each with one sandbox to show for it: (ids answered 201, other outcomes)."""
+    answered, other = [], []
+    lock = threading.Lock()
+    end = time.monotonic() + seconds
+
+    def work():
+        while time.monotonic() < end:
+            with lock:
+                if len(answered) + len(other) >= count:
+                    return
+            try:
+                reply = api("POST", "/sandboxes", {"templateID": "base", "timeout": 60, "secure": True,
+                                                   "metadata": {**TAG, **mark}}, timeout=70)
+                got = reply.json()
+                outcome = ("id", got["sandboxID"]) if reply.status == 201 else ("status", reply.status)
+            except Exception as e:  # a broken connection is an outcome like any other
+                outcome = ("broken", type(e).__name__)
+                time.sleep(0.2)
+            with lock:
+                (answered if outcome[0] == "id" else other).append(outcome[1])
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    return answered, other
+
+
+def settled():
+    eventually(lambda: len(node_pids("apiserver")) == 2 and len(node_pids("controller")) == 2, 90, 0.5)
+    eventually(lambda: all(_ready(p) for c in ("apiserver", "controller") for p in objects("pods", f"app.kubernetes.io/component={c}")),
+               90, 0.5, "all pods ready")
+    eventually(all_ready, 60, 0.5)
+
+
+def _ready(pod):
+    return all(c["ready"] for c in pod["status"].get("containerStatuses", [{"ready": False}]))
+
+
+def judge(answered, mark):
+    """Every id that was answered exists once, is usable, and belongs to its owner; all others end by themselves."""
+    settled()
+    assert len(set(answered)) == len(answered), "an id was given out twice"
+    there = {s["sandboxID"] for s in listed() if s["metadata"].get("kill") == mark["kill"]}
+    assert set(answered) <= there, f"lost: {set(answered) - there}"
+    sets = replica_sets()
+    for one in answered:
+        assert one in sets and len([p for p in pods_of(one) if not p["metadata"].get("deletionTimestamp")]) == 1
+        box = helpers.Box({"sandboxID": one, **api("POST", f"/sandboxes/{one}/connect", {"timeout": 30}).json()})
+        assert run(box, "echo $E2B_SANDBOX_ID").stdout.decode().strip() == one
+    for one in there:
+        assert api("DELETE", f"/sandboxes/{one}").status in (204, 404)
+    eventually(lambda: not [i for i, rs in replica_sets().items() if mark["kill"] in json.dumps(rs["metadata"]["annotations"])],
+               90, 1, "leaked sandboxes")
+
+
+def test_apiserver_killed_during_creates():
+    mark = {"kill": f"apiserver-{RUN}"}
+    with Killer("apiserver", (0.3, 2.5)) as killer:
+        answered, other = creates(30, mark, 40)
+    assert killer.killed >= 2, killer.killed
+    judge(answered, mark)
+    assert answered, other
+
+
+def test_controller_killed_during_creates():
+    """Ends come in time all the same: the other replica leads after the lease has run out."""
+    mark = {"kill": f"controller-{RUN}"}
+    short = create(timeout=25)
+    with Killer("controller", (0.3, 3)) as killer:
+        answered, other = creates(15, mark, 20)
+    assert killer.killed >= 2 and not other, other
+    judge(answered, mark)
+    end = short.get()
+    late = parse_time(end.json()["endAt"]) if end.status == 200 else time.time()
+    eventually(lambda: short.id not in replica_sets(), max(0, late - time.time()) + 25, 0.5)
+
+
+def test_gateway_after_an_apiserver_died():
+    """Server restart between create and the next call: same sandbox, same token, still works."""
+    with sandbox(timeout=300) as box:
+        for pid in node_pids("apiserver"):
+            on_node("kill", "-KILL", str(pid), check=False)
+
+        def works():
+            try:
+                return run(box, "echo still").stdout == b"still\n"
+            except Exception:
+                return False
+        eventually(works, 40, 0.5)
+        assert box.get().json()["envdAccessToken"] == box.token
+
+
+def test_replaced_pod_serves_again():
+    """A sandbox's pod vanishes: its ReplicaSet makes another, which gets the same token and environment again."""
+    with sandbox(timeout=300, envVars={"KEPT": "yes"}) as box:
+        old = pods_of(box.id)[0]["metadata"]["uid"]
+        kubectl("delete", "pod", pods_of(box.id)[0]["metadata"]["name"], "--grace-period=0", "--force")
+
+        def again():
+            if [p["metadata"]["uid"] for p in pods_of(box.id)] in ([], [old]):
+                return False
+            try:
+                return run(box, "printenv KEPT").stdout == b"yes\n"
+            except Exception:
+                return False
+        eventually(again, 40, 0.5)
+
+
+def test_nothing_of_this_run_is_left():
+    """Only what the run itself still holds: sandboxes of the cluster that nobody lists would be leaks."""
+    known = {s["sandboxID"] for s in listed()}
+    mine = {i for i, rs in replica_sets().items() if RUN in json.dumps(rs["metadata"].get("annotations", {}))
+            and not rs["metadata"].get("deletionTimestamp")}
+    assert mine <= known, mine - known
