@@ -10,7 +10,7 @@
 # An entry is a package, or package=command where another provider of that command will do as well.
 packages_build="gcc=gcc clang=clang cmake=cmake ninja-build=ninja pkg-config=pkg-config libc6-dev git=git
 	ca-certificates libevent-dev libcurl4-openssl-dev libjansson-dev libssl-dev libyaml-dev libpcre2-dev uuid-dev
-	zlib1g-dev uthash-dev node-llhttp libcmocka-dev"
+	zlib1g-dev uthash-dev node-llhttp libmd-dev libcmocka-dev"
 packages_cluster="containerd=containerd runc=runc containernetworking-plugins iproute2=ip iptables=iptables
 	nftables=nft ipset=ipset conntrack=conntrack kmod=modprobe openssl=openssl procps=sysctl util-linux=unshare
 	mount=mount buildah=buildah mmdebstrap=mmdebstrap busybox-static gcc=gcc libc6-dev python3=python3
