@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "domain/sandbox_patch.h"
 
 struct service *
 service_new(const struct service_conf *conf)
@@ -274,9 +275,7 @@ on_written(int status UNUSED, const json_t *obj, const struct err *e, void *arg)
 void
 op_write(struct service_op *op, const struct sandbox *seen, json_t *patch)
 {
-	json_t *meta = json_object_get(patch, "metadata");
-
-	json_set_str(meta, "resourceVersion", seen->resource_version);
+	sandbox_patch_condition(patch, seen);
 	op->call = kube_patch(op->svc->conf.kube, &KUBE_REPLICASETS, op->svc->conf.ns, seen->name,
 	    NULL, KUBE_PATCH_MERGE, patch, on_written, op);
 	json_decref(patch);

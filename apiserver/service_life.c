@@ -5,9 +5,8 @@
 #include "apiserver/service.h"
 #include "apiserver/service_op.h"
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "domain/sandbox_patch.h"
 
 /* --- get --- */
 
@@ -68,16 +67,6 @@ service_kill(struct service *s, const struct tenant *t, struct strv id, service_
 
 /* --- time --- */
 
-static void
-put_time(json_t *annotations, const char *name, int64_t at)
-{
-	char text[TIME_TEXT_MAX];
-
-	if (at != TIME_NEVER)
-		time_format(at, 6, text);
-	json_set_str(annotations, name, at == TIME_NEVER ? NEVER : text);
-}
-
 /* now + timeout, no later than the longest life allows. */
 static int64_t
 end_after(const struct service *s, int64_t started, int64_t timeout)
@@ -89,27 +78,6 @@ end_after(const struct service *s, int64_t started, int64_t timeout)
 	end = now + SECONDS(timeout);
 	last = started + SECONDS(s->conf.max_lifetime);
 	return s->conf.max_lifetime > 0 && end > last ? last : end;
-}
-
-/* {"metadata":{"annotations":…}}; *annotations is borrowed. */
-static json_t *
-new_patch(json_t **annotations)
-{
-	json_t *patch = json_object(), *meta = json_object();
-
-	*annotations = json_object();
-	json_set(meta, "annotations", *annotations);
-	json_set(patch, "metadata", meta);
-	return patch;
-}
-
-static void
-write_end(struct service_op *op, const struct sandbox *s, int64_t end)
-{
-	json_t *annotations, *patch = new_patch(&annotations);
-
-	put_time(annotations, ANNOTATION_END, end);
-	op_write(op, s, patch);
 }
 
 static void
@@ -125,7 +93,7 @@ act_timeout(struct service_op *op, const struct sandbox_entry *entry)
 	else if (op->timeout > 0 && end <= clock_wall())
 		op_fail(op, ERR_INVALID, "Max instance length exceeded");
 	else
-		write_end(op, s, end);
+		op_write(op, s, sandbox_patch_end(end));
 }
 
 static const struct op_kind kind_timeout = { .name = "timeout", .act = act_timeout };
@@ -145,22 +113,10 @@ service_set_timeout(struct service *s, const struct tenant *t, struct strv id, i
 static void
 write_resume(struct service_op *op, const struct sandbox *s)
 {
-	json_t *annotations, *patch = new_patch(&annotations);
-	struct strbuf generation;
 	int64_t now = clock_wall();
 
-	strbuf_init(&generation, 32);
-	strbuf_addf(&generation, "%lld", (long long)s->generation + 1);
-	json_set_str(annotations, ANNOTATION_DESIRED, "running");
-	json_set_str(annotations, ANNOTATION_GENERATION, generation.p);
-	put_time(annotations, ANNOTATION_STARTED, now);
-	put_time(annotations, ANNOTATION_END, end_after(op->svc, now, op->timeout));
-	json_set(annotations, ANNOTATION_REMAINING, json_null());
-	json_set(annotations, ANNOTATION_PAUSED, json_null());
-	json_set(patch, "spec", json_pack("{s:i}", "replicas", 1));
-	strbuf_done(&generation);
 	op->resumed = true;
-	op_write(op, s, patch);
+	op_write(op, s, sandbox_patch_resume(s, now, end_after(op->svc, now, op->timeout)));
 }
 
 static void
@@ -216,7 +172,7 @@ act_connect(struct service_op *op, const struct sandbox_entry *entry)
 	case SANDBOX_RUNNING:
 		end = end_after(op->svc, s->started, op->timeout);
 		if (end > s->end_at)
-			write_end(op, s, end);
+			op_write(op, s, sandbox_patch_end(end));
 		else if (entry->state == SANDBOX_RUNNING)
 			op_end(op, entry, NULL);
 		else
@@ -265,33 +221,11 @@ service_connect(struct service *s, const struct tenant *t, struct strv id, int64
 static void
 act_pause(struct service_op *op, const struct sandbox_entry *entry)
 {
-	const struct sandbox *s = entry->sandbox;
-	json_t *annotations, *patch;
-	struct strbuf text;
-	int64_t now = clock_wall();
-
-	if (entry->state == SANDBOX_PAUSED || entry->state == SANDBOX_PAUSING) {
+	if (entry->state == SANDBOX_PAUSED || entry->state == SANDBOX_PAUSING)
 		op_fail(op, ERR_CONFLICT, "Error pausing sandbox - sandbox '%s' is already paused",
 		    op->id);
-		return;
-	}
-	patch = new_patch(&annotations);
-	strbuf_init(&text, 32);
-	strbuf_addf(&text, "%lld", (long long)s->generation + 1);
-	json_set_str(annotations, ANNOTATION_DESIRED, "stopped");
-	json_set_str(annotations, ANNOTATION_GENERATION, text.p);
-	strbuf_reset(&text);
-	if (s->end_at == TIME_NEVER)
-		strbuf_adds(&text, NEVER);
 	else
-		strbuf_addf(
-		    &text, "%lld", (long long)(s->end_at > now ? (s->end_at - now) / NS_PER_S : 0));
-	json_set_str(annotations, ANNOTATION_REMAINING, text.p);
-	json_set(annotations, ANNOTATION_END, json_null());
-	put_time(annotations, ANNOTATION_PAUSED, now);
-	json_set(patch, "spec", json_pack("{s:i}", "replicas", 0));
-	strbuf_done(&text);
-	op_write(op, s, patch);
+		op_write(op, entry->sandbox, sandbox_patch_pause(entry->sandbox, clock_wall()));
 }
 
 static void
