@@ -21,6 +21,7 @@
 #include "kube/kube_client.h"
 
 struct kube_cache;
+struct kube_watch_tuning;
 
 enum kube_change { KUBE_ADDED = 0, KUBE_MODIFIED, KUBE_DELETED };
 
@@ -39,6 +40,7 @@ struct kube_cache_conf {
 	/* The first complete list is in (once). May be NULL. */
 	void (*on_synced)(void *arg);
 	void *arg;
+	const struct kube_watch_tuning *tuning; /* NULL: defaults; borrowed; for tests */
 };
 
 /* Begins at once. conf is copied, the texts in it too. */
@@ -55,9 +57,11 @@ size_t kube_cache_count(const struct kube_cache *c);
  */
 void *kube_cache_get(const struct kube_cache *c, struct strv name);
 void kube_cache_each(struct kube_cache *c, bool (*fn)(void *obj, void *arg), void *arg);
-/* Puts the answer of an own write in. on_change runs inside this call. */
+/* Puts the answer of an own write in, if it is newer than what is known. on_change runs inside this
+ * call. obj must match the selectors: nothing would take it out again otherwise. */
 void kube_cache_apply(struct kube_cache *c, const json_t *obj);
-/* An own DELETE was accepted and the object is gone (or NOT_FOUND). */
+/* An own DELETE was accepted and the object is gone (or NOT_FOUND). Events of that object that are
+ * still on their way do not bring it back; a new one with the same name does. */
 void kube_cache_forget(struct kube_cache *c, struct strv name);
 
 /* --- for its own unit tests and for other users of list bodies --- */

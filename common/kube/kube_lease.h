@@ -23,6 +23,7 @@ struct kube_lease_conf {
 	void (*on_gained)(void *arg);
 	void (*on_lost)(void *arg);
 	void *arg;
+	int64_t duration, renew_deadline, retry; /* ns; 0: the values above */
 };
 
 struct kube_lease *kube_lease_new(struct kube *k, const struct kube_lease_conf *conf);
@@ -30,7 +31,8 @@ bool kube_lease_held(const struct kube_lease *l);
 /* Holder as last seen; "" if none. */
 const char *kube_lease_holder(const struct kube_lease *l);
 /* Gives the lease up (empties the holder) so that another takes over at once; done runs when that
- * was answered or failed. */
+ * was answered or failed, and may free the lease. From this call on nothing is held and neither
+ * on_lost nor on_gained runs. */
 void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg);
 void kube_lease_free(struct kube_lease *l);
 

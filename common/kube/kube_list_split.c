@@ -3,6 +3,8 @@
  * values only follows strings and brackets: whoever gets an item parses it strictly anyway. Must
  * not know what the items are.
  */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/json.h"
 #include "kube/kube_cache.h"
@@ -10,6 +12,7 @@
 #define ITEM_MAX (16 * 1024 * 1024)
 #define METADATA_MAX (64 * 1024)
 #define KEY_MAX 64
+#define CONTINUE_MAX (8 * 1024) /* it becomes part of an URL */
 
 enum state {
 	ST_START = 0,    /* before '{' */
@@ -149,6 +152,8 @@ take_metadata(struct kube_list_split *s)
 		return err_wrap(&s->failed, "list metadata");
 	version = json_get_str(tree, "resourceVersion");
 	token = json_get_str(tree, "continue");
+	if (token != NULL && strlen(token) > CONTINUE_MAX)
+		return err_set(&s->failed, ERR_TOO_LARGE, "the list's continue token is too long");
 	xfree(s->resource_version);
 	xfree(s->continue_token);
 	s->resource_version = xstrdup(version != NULL ? version : "");
