@@ -1,6 +1,6 @@
 /* Probes and metrics of the controller: /healthz, /readyz (cache in sync; a standby is ready too),
  * /metrics. */
-#include "base/json.h"
+#include "base/clock.h"
 #include "controller/app.h"
 
 #define METRICS_TEXT_MAX (1024 * 1024)
