@@ -235,8 +235,8 @@ time_parse(struct strv s, int64_t *ret)
 	/* Second 60 is a leap second: it becomes the first of the next minute. */
 	if (!date_valid(&c) || c.hour > 23 || c.minute > 59 || c.second > 60)
 		return -1;
-	v = days_from_civil(c.year, c.month, c.day) * 86400 + c.hour * 3600 + c.minute * 60 +
-	    c.second - offset;
+	v = days_from_civil(c.year, c.month, c.day) * 86400 + INT64_C(3600) * c.hour +
+	    INT64_C(60) * c.minute + c.second - offset;
 	/* int64 nanoseconds reach from 1677 to 2262. */
 	if (__builtin_mul_overflow(v, NS_PER_S, &v) || __builtin_add_overflow(v, ns, &v))
 		return -1;

@@ -10,7 +10,7 @@
 
 #define NONCE_LEN 12
 #define TAG_LEN 16
-#define PLAIN_MAX (16 * 1024 * 1024)
+#define PLAIN_MAX ((size_t)16 * 1024 * 1024)
 #define AAD_MAX 65536
 
 void
@@ -46,7 +46,7 @@ encrypt(const unsigned char key[32], struct strv plain, struct strv aad, unsigne
 	ok = ctx && EVP_EncryptInit_ex(ctx, EVP_aes_256_gcm(), NULL, key, box) == 1 &&
 	    EVP_EncryptUpdate(ctx, NULL, &n, bytes(aad), (int)aad.n) == 1 &&
 	    EVP_EncryptUpdate(ctx, out, &n, bytes(plain), (int)plain.n) == 1 &&
-	    EVP_EncryptFinal_ex(ctx, out + n, &tail) == 1 && (size_t)(n + tail) == plain.n &&
+	    EVP_EncryptFinal_ex(ctx, out + n, &tail) == 1 && (size_t)n + (size_t)tail == plain.n &&
 	    EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, TAG_LEN, out + plain.n) == 1;
 	EVP_CIPHER_CTX_free(ctx);
 	return ok ? 0 : -1;
@@ -61,7 +61,8 @@ crypto_seal(
 	char *text;
 
 	if (plain.n > PLAIN_MAX || aad.n > AAD_MAX)
-		return err_set(e, ERR_TOO_LARGE, "text to seal is larger than %d bytes", PLAIN_MAX);
+		return err_set(
+		    e, ERR_TOO_LARGE, "text to seal is larger than %zu bytes", PLAIN_MAX);
 	box = xmalloc(n);
 	rand_bytes(box, NONCE_LEN);
 	if (encrypt(key, plain, aad, box) == -1) {
@@ -90,7 +91,7 @@ decrypt(const unsigned char key[32], struct strv box, struct strv aad, unsigned 
 	    EVP_DecryptUpdate(ctx, NULL, &n, bytes(aad), (int)aad.n) == 1 &&
 	    EVP_DecryptUpdate(ctx, out, &n, in + NONCE_LEN, (int)len) == 1 &&
 	    EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_SET_TAG, TAG_LEN, tag) == 1 &&
-	    EVP_DecryptFinal_ex(ctx, out + n, &tail) == 1 && (size_t)(n + tail) == len;
+	    EVP_DecryptFinal_ex(ctx, out + n, &tail) == 1 && (size_t)n + (size_t)tail == len;
 	EVP_CIPHER_CTX_free(ctx);
 	return ok ? 0 : -1;
 }

@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef err_set
+#undef err_wrap
+#undef err_errno
+
 static const char *const names[ERR_CODE_COUNT] = {
 	[ERR_NONE] = "none",
 	[ERR_INVALID] = "invalid",

@@ -39,6 +39,12 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...) PRINTF(3, 4
 int err_wrap(struct err *e, const char *fmt, ...) PRINTF(2, 3);
 /* Like err_set with ": <text of errno>" behind it. */
 int err_errno(struct err *e, enum err_code code, const char *fmt, ...) PRINTF(3, 4);
+#ifdef __clang_analyzer__
+/* So that the analyzer sees what is returned; otherwise it follows paths that do not exist. */
+#define err_set(...) (err_set(__VA_ARGS__), -1)
+#define err_wrap(...) (err_wrap(__VA_ARGS__), -1)
+#define err_errno(...) (err_errno(__VA_ARGS__), -1)
+#endif
 /* Stable lower-case word, for logs and metric labels. */
 const char *err_name(enum err_code code);
 

@@ -237,9 +237,7 @@ strbuf_vaddf(struct strbuf *b, const char *fmt, va_list ap)
 		return;
 	va_copy(again, ap);
 	n = vsnprintf(room ? b->p + b->n : NULL, room, fmt, ap);
-	if (n < 0) {
-		b->failed = true;
-	} else if ((size_t)n > b->max - b->n) {
+	if (n < 0 || (size_t)n > b->max - b->n) {
 		b->failed = true;
 	} else if ((size_t)n < room) {
 		b->n += (size_t)n;

@@ -330,7 +330,9 @@ read_stream(struct reader *r, json_t **ret)
 {
 	CLEANUP(json_unrefp) json_t *v = NULL;
 
-	if (next(r) == -1 || next(r) == -1) /* the start of the stream */
+	if (next(r) == -1) /* the start of the stream */
+		return -1;
+	if (next(r) == -1)
 		return -1;
 	if (r->event.type == YAML_STREAM_END_EVENT)
 		return fail(r, "there is no document");
