@@ -15,10 +15,11 @@ step() {
 	local name=$1 t0=${EPOCHREALTIME/[.,]/} rc=0 ms
 	shift
 	say "$name"
+	local was=$-
 	set +e
 	(set -e; "$@")
 	rc=$?
-	set -e
+	[[ $was != *e* ]] || set -e
 	ms=$(((${EPOCHREALTIME/[.,]/} - t0) / 1000))
 	[ "$rc" = 0 ] || { say "$(printf '%s: failed (%d) after %d.%d s' "$name" "$rc" $((ms / 1000)) $((ms % 1000 / 100)))"; return "$rc"; }
 	say "$(printf '%s: %d.%d s' "$name" $((ms / 1000)) $((ms % 1000 / 100)))"
@@ -30,10 +31,11 @@ quiet() {
 	local log=$1 rc=0
 	shift
 	mkdir -p "$(dirname "$log")"
+	local was=$-
 	set +e
 	(set -e; "$@") > "$log" 2>&1 < /dev/null
 	rc=$?
-	set -e
+	[[ $was != *e* ]] || set -e
 	[ "$rc" = 0 ] || { tail -n 40 "$log" >&2; say "the whole output: $log"; }
 	return "$rc"
 }
