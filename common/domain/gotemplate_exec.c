@@ -290,11 +290,11 @@ run_if(struct run *r, const struct gotemplate_node *node, const struct gotemplat
 			break;
 		}
 		val_done(&v);
-		node = node->otherwise && node->otherwise->chained ? node->otherwise : node;
-		if (!node->chained || node->otherwise == NULL) {
+		if (node->otherwise == NULL || !node->otherwise->chained) {
 			rc = run_list(r, node->otherwise, dot);
 			break;
 		}
+		node = node->otherwise;
 	}
 	vars_cut(r, vars);
 	return rc;
@@ -364,8 +364,7 @@ run_range(struct run *r, const struct gotemplate_node *node, const struct gotemp
 	if (eval_pipe(r, node->pipe, dot, &v) == -1)
 		return -1;
 	if (json_is_null(v.j) ||
-	    (!gotemplate_truth(&v) && !json_is_integer(v.j) &&
-	        (json_is_array(v.j) || json_is_object(v.j))))
+	    ((json_is_array(v.j) || json_is_object(v.j)) && !gotemplate_truth(&v)))
 		rc = run_list(r, node->otherwise, dot);
 	else if (json_is_array(v.j))
 		rc = range_array(r, node, v.j);
