@@ -4,9 +4,25 @@
  * (API and gateway), controller (health) and envd. It knows nothing of routes.
  *
  * Life of a request: on_request(head) → the handler sets r->ops (and r->arg) or answers at once →
- * on_body* → on_end; meanwhile http_reply… in any order. The request ends when the reply is
- * complete and the request body has been read or given up; it must not be touched after
- * http_reply/http_reply_end/ http_reply_abort returned or on_abort was called.
+ * on_body* → on_end; meanwhile http_reply… in any order. For the handler the request is over, and r
+ * must not be touched any more, when http_reply, http_reply_end or http_reply_abort has returned or
+ * on_abort was called. (A tunnel: see http_req_tunnel.) What is left of the request body is read
+ * and dropped by the server, up to 256 KiB; beyond that the connection is closed.
+ *
+ * A handler that cannot answer within on_request and does not want the body yet (it asks somebody
+ * first) calls http_req_pause(r, true) there, and sets ops before it ends the pause: on_body and
+ * on_end wait for that.
+ *
+ * Callbacks run from the loop only, never inside a function that the handler calls. A handler may
+ * call everything from inside its callbacks, http_reply_abort included.
+ *
+ * A client that sends FIN after its request may have only half-closed: it still gets its answer
+ * (ops->on_hangup tells). A reset gives on_abort.
+ *
+ * Memory: an idle connection is under 400 bytes besides its two events; a request adds about 500
+ * from a free list, while it lasts; bytes that came too early (pipelining, pause) at most 64 KiB.
+ * Timeouts are checked by a tick of a second (or a quarter of the shortest), so they come up to two
+ * ticks late.
  */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
@@ -38,10 +54,16 @@ struct http_req_ops {
 	/* The client went away or the connection was cut; r is dead when this returns. May be NULL.
 	 */
 	void (*on_abort)(struct http_req *r, const char *why);
+	/* The client sent FIN: it is gone or has only half-closed. Noticed at once while the server
+	 * reads, within two seconds while it does not (pause, pipelined bytes). At most once; the
+	 * reply can still be sent. A handler that waits for something costly may give up here by
+	 * http_reply_abort. May be NULL. */
+	void (*on_hangup)(struct http_req *r);
 };
 
 struct http_server_conf {
-	int64_t head_timeout; /* first byte to complete head; default 10 s */
+	/* All in ns; 0 = default. */
+	int64_t head_timeout; /* first byte to complete head, TLS handshake; default 10 s */
 	int64_t idle_timeout; /* between requests; default 610 s (above every client's own) */
 	int64_t body_timeout; /* no byte of an expected body; default 60 s; never applies while
 	                         paused */
@@ -56,7 +78,9 @@ struct http_server_conf {
 	 * content type. NULL: plain text. */
 	void (*on_bad_request)(
 	    int status, const char *why, struct strbuf *body, const char **type, void *arg);
-	/* A request finished (for access log and metrics). May be NULL. */
+	/* A request is over, the last that is heard of it (for access log and metrics): r's
+	 * read-only fields are valid, r->arg may dangle. status 0: no reply was begun. May be NULL.
+	 */
 	void (*on_done)(struct http_req *r, void *arg);
 	void *arg;
 };
@@ -69,6 +93,7 @@ int http_server_listen(struct http_server *s, const char *addr, struct tls_serve
 /* Stop accepting, close idle connections, send Connection: close on the others; on_drained when the
  * last one is gone. */
 void http_server_drain(struct http_server *s, void (*on_drained)(void *arg), void *arg);
+/* Cuts every connection (on_abort is called). Memory goes at the end of the turn. Accepts NULL. */
 void http_server_free(struct http_server *s);
 unsigned http_server_conns(const struct http_server *s);
 
@@ -86,7 +111,7 @@ struct http_req {
 	int status;                   /* of the reply, once known */
 	int64_t start;                /* loop_now when the head was complete */
 	uint64_t bytes_in, bytes_out; /* body bytes */
-	char id[17];                  /* request id: 16 hex, for logs and X-Request-Id */
+	char id[17];                  /* request id: 16 hex, for logs and X-Request-Id; no secret */
 	void *kept;                   /* see http_req_keep_head */
 };
 
@@ -100,17 +125,23 @@ void http_req_pause(struct http_req *r, bool on);
 void http_req_continue(struct http_req *r);
 /* Do not keep the connection after this reply. */
 void http_req_close_after(struct http_req *r);
+/* Will the connection be closed after the reply, as things are (client's wish, drain, a rest of
+ * body that is too long)? For callers of http_reply_raw who write Connection themselves. */
+bool http_req_will_close(const struct http_req *r);
 
-/* Complete answer in one write. fields may be NULL; Content-Length, Date and Connection are added.
- * For HEAD the body is left out but counted. body is copied as far as the kernel does not take it.
+/* Complete answer in one write. fields may be NULL; Content-Length, Date, Server and Connection are
+ * added (and left out of fields, like Transfer-Encoding); status >= 200. For HEAD the body is left
+ * out but counted. body is copied as far as the kernel does not take it.
  */
 void http_reply(
     struct http_req *r, int status, const struct http_field *fields, size_t n, struct strv body);
 /* Streaming answer: length -1 = chunked (close-delimited for HTTP/1.0 clients). */
 void http_reply_start(
     struct http_req *r, int status, const struct http_field *fields, size_t n, int64_t length);
-/* Adds body bytes; returns what is pending: stop producing until on_drain when it is > 0. */
+/* Adds body bytes; returns what is pending: stop producing until on_drain when it is > 0. Bytes
+ * beyond the declared length are dropped. Pending beyond SOCK_PENDING_MAX cuts the connection. */
 size_t http_reply_write(struct http_req *r, const void *p, size_t n);
+/* Fewer bytes than the declared length: the connection is cut, as by http_reply_abort. */
 void http_reply_end(struct http_req *r);
 /* A reply that cannot be completed: cut the connection (RST) so that it does not look complete. */
 void http_reply_abort(struct http_req *r, const char *why);
@@ -128,14 +159,17 @@ void http_reply_interim(struct http_req *r, struct strv head);
 /* Upgrade: sends head (status line to blank line) and turns the connection into a byte tunnel. From
  * then on ops works on raw bytes: on_body = bytes from the client, on_end = client's FIN,
  * http_reply_write = raw bytes to it, http_reply_end = FIN to it. The request ends when both sides
- * have ended, or by http_reply_abort. */
+ * have ended, or by http_reply_abort: r is dead when http_reply_end returns after on_end was
+ * called, or when on_end returns after http_reply_end was called. Only when r->body_done; ops may
+ * be changed before the call. No timeout but write_timeout: idle tunnels are the owner's. */
 void http_req_tunnel(struct http_req *r, int status, struct strv head);
 /* The client's socket, for splice and TCP options. */
 struct sock *http_req_sock(struct http_req *r);
 
 /* Collects the whole body up to max bytes, then calls fn(r, body, arg) (body is borrowed,
- * NUL-terminated); beyond max: fn with body.p == NULL. Replaces r->ops; on_abort is called with r
- * if the client goes before fn. */
+ * NUL-terminated, never NULL); beyond max: fn with body.p == NULL, and the rest is dropped. Takes
+ * the place of r->ops until fn is called; what r->ops was then is in force again, and its on_abort
+ * and on_hangup are called in between, too. fn is never called inside http_req_collect. */
 void http_req_collect(struct http_req *r, size_t max,
     void (*fn)(struct http_req *r, struct strv body, void *arg), void *arg);
 

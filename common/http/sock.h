@@ -3,7 +3,12 @@
  * only for what the kernel did not take. Used for both sides of the gateway, for the API server and
  * in envd. Knows nothing of HTTP. TLS is put under it by tls.h through struct sock_io.
  *
- * Embedded in its owner; zero it, then sock_init.
+ * Embedded in its owner; zero it, then sock_init. Callbacks run from the loop only, never inside a
+ * function of this file that the owner calls. After sock_close none runs; the memory must live
+ * until the end of the turn (loop_defer), since the caller of a callback still holds it.
+ *
+ * Order: on_open (connect or handshake) → on_data* → on_eof; on_drain and on_progress at any time
+ * after a short write; on_fail last of all. Events are level-triggered.
  */
 #ifndef HTTP_SOCK_H
 #define HTTP_SOCK_H
@@ -30,22 +35,37 @@ struct sock_cb {
 	void (*on_data)(struct sock *s, char *p, size_t n);
 	/* The peer sent FIN; nothing more will be read. Writing is still possible. */
 	void (*on_eof)(struct sock *s);
+	/* The peer's FIN, seen by sock_watch_close while reading is stopped: unread data may be
+	 * left, and comes by on_data (then on_eof) if reading is started. NULL: on_eof is called
+	 * instead. */
+	void (*on_hangup)(struct sock *s);
 	/* Everything that was pending has been taken by the kernel. Only after a sock_write that
 	 * left something pending. */
 	void (*on_drain)(struct sock *s);
+	/* The kernel took a part of what was pending, for write timeouts. May be NULL. */
+	void (*on_progress)(struct sock *s);
 	/* Broken (reset, connect failed, TLS error, pending beyond the limit). Close it. why is
-	 * constant text for logs. Never called from inside sock_write. */
+	 * constant text for logs. Never called from inside sock_write. After a failed write what
+	 * the peer had sent is still delivered first (an early answer), if reading is on. */
 	void (*on_fail)(struct sock *s, const char *why);
 };
 
 /* The transport under a socket; NULL in struct sock = plain recv/sendmsg. Functions return like
- * recv/sendmsg, with errno EAGAIN when they must wait; want_write tells for which direction. */
+ * recv/sendmsg, with errno EAGAIN when they must wait; io_want_write tells for which direction.
+ * read must leave nothing in its own buffers that the fd would not announce again. writev may be
+ * called again after EAGAIN with the same bytes and more behind them. */
 struct sock_io {
 	ssize_t (*read)(struct sock *s, void *p, size_t n);
 	ssize_t (*writev)(struct sock *s, const struct iovec *iov, int n);
 	int (*handshake)(struct sock *s); /* 0 done, -1 with errno EAGAIN, or failed */
 	void (*shutdown)(struct sock *s); /* send the transport's own end of stream, best effort */
 	void (*free)(struct sock *s);
+};
+
+/* Makes a transport: what a listener needs to know of TLS without linking it. */
+struct sock_layer {
+	/* Puts the transport under s, which must be initialised and not opened yet. */
+	int (*attach)(struct sock_layer *l, struct sock *s, struct err *e);
 };
 
 enum sock_state { SOCK_CLOSED = 0, SOCK_CONNECTING, SOCK_HANDSHAKE, SOCK_OPEN, SOCK_FAILED };
@@ -61,7 +81,8 @@ struct sock {
 	void *io_state;           /* owned by io */
 	int fd;
 	uint8_t state; /* enum sock_state */
-	bool reading, want_fin, fin_sent, eof_seen, io_want_write;
+	uint8_t armed; /* what rd is registered for */
+	bool reading, watching, want_fin, fin_sent, eof_seen, io_want_write, wr_armed, limited;
 	struct event rd, wr;
 	char *out; /* pending output */
 	size_t out_off, out_len, out_cap;
@@ -89,8 +110,9 @@ sock_pending(const struct sock *s)
 /* Stops or starts delivering on_data/on_eof. While stopped, a reset or close of the peer is still
  * reported by on_fail/on_eof if sock_watch_close was asked for. */
 void sock_read_set(struct sock *s, bool on);
-/* While reading is stopped, watch for the peer closing (EV_CLOSED): on_eof without its data being
- * read. One extra epoll_ctl; for waits, not for the hot path. */
+/* While reading is stopped or the peer's FIN was read, watch the peer: its FIN gives on_hangup, a
+ * reset gives on_fail. Not while output is pending: then the write notices. Two epoll_ctl; for
+ * waits, not for the hot path. */
 void sock_watch_close(struct sock *s, bool on);
 /* FIN after all pending output. */
 void sock_finish(struct sock *s);
