@@ -21,7 +21,8 @@ struct blueprint;
 int blueprint_compile(struct strv text, struct blueprint **ret, struct err *e) MUST_USE;
 void blueprint_free(struct blueprint *b);
 
-/* What is asked for, resolved and validated. Everything is borrowed. */
+/* What is asked for, resolved and validated. Everything is borrowed. Of network and mcp only what
+ * is no secret is stored: no proxy password, no header values of rules, of mcp the names. */
 struct sandbox_spec {
 	const char *id, *name, *tenant;
 	const struct template *template;
@@ -54,5 +55,11 @@ struct blueprint_env {
  * the blueprint. */
 int blueprint_render(const struct blueprint *b, const struct blueprint_env *env,
     const struct sandbox_spec *spec, json_t **rs, struct err *e) MUST_USE;
+
+/* The labels (of ReplicaSet and pods) and annotations of a request by themselves, for the patch
+ * that claims a warm one. generation is "1" and desired as for a create: the claimer sets its own.
+ * New references. */
+json_t *blueprint_labels(const struct sandbox_spec *spec);
+json_t *blueprint_annotations(const struct blueprint_env *env, const struct sandbox_spec *spec);
 
 #endif
