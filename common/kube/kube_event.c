@@ -261,24 +261,6 @@ record(struct kube_recorder *r, const struct kube_ref *on, bool warning, const c
 		write_now(s);
 }
 
-/* Text that JSON can hold: a character cut at the end goes, other bad bytes become '?'. */
-static void
-clean_utf8(char *s)
-{
-	size_t n = strlen(s), end = n;
-
-	while (end > 0 && n - end < 4 && !utf8_valid((struct strv){ s, end }))
-		end--;
-	if (utf8_valid((struct strv){ s, end })) {
-		s[end] = '\0';
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if ((unsigned char)s[i] >= 0x80)
-			s[i] = '?';
-	}
-}
-
 void
 kube_event(struct kube_recorder *r, const struct kube_ref *on, bool warning, const char *reason,
     const char *fmt, ...)
@@ -289,7 +271,6 @@ kube_event(struct kube_recorder *r, const struct kube_ref *on, bool warning, con
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
-	clean_utf8(message);
 	snprintf(object, sizeof(object), "%s/%s/%s/%s", on->res->plural, on->ns, on->name,
 	    on->uid != NULL ? on->uid : "");
 	snprintf(key, sizeof(key), "%.2000s\n%d\n%.200s\n%s", object, warning, reason, message);

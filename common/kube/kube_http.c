@@ -459,7 +459,8 @@ set_request(CURL *easy, struct kube_op *op)
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(op->connect_timeout / NS_PER_MS));
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, op->errbuf);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, op);
-	curl_easy_setopt(easy, CURLOPT_HEADERDATA, op);
+	if (op->lane == KUBE_LANE_STREAM) /* without a function curl takes headers for body */
+		curl_easy_setopt(easy, CURLOPT_HEADERDATA, op);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, op);
 }
 
