@@ -24,27 +24,28 @@
 #include "http/sock.h"
 
 /* --- limits --- */
-#define GW_BOX_SESSIONS_MAX 2000        /* requests and tunnels of one sandbox at a time */
-#define GW_WAITERS_MAX 1024             /* requests of one gateway that wait for sandboxes */
-#define GW_WAIT_MAX SECONDS(60)         /* for a sandbox that starts or resumes */
-#define GW_READY_MAX SECONDS(30)        /* for envd to have taken its settings */
-#define GW_READY_PAUSE MILLIS(250)      /* between two tries when the view already says running */
-#define GW_BODY_KEPT_MAX (64 * 1024)    /* body kept for a second try */
-#define GW_CONNECT_TRIES 5              /* with waits of 100, 200, 300, 400 ms between them */
+#define GW_BOX_SESSIONS_MAX 2000     /* requests and tunnels of one sandbox at a time */
+#define GW_WAITERS_MAX 1024          /* requests of one gateway that wait for sandboxes */
+#define GW_WAIT_MAX SECONDS(60)      /* for a sandbox that starts or resumes */
+#define GW_READY_MAX SECONDS(30)     /* for envd to have taken its settings */
+#define GW_READY_PAUSE MILLIS(250)   /* between two tries when the view already says running */
+#define GW_BODY_KEPT_MAX (64 * 1024) /* body kept for a second try */
+#define GW_CONNECT_TRIES 5           /* with waits of 100, 200, 300, 400 ms between them */
 #define GW_CONNECT_STEP MILLIS(100)
-#define GW_CONNECT_MAX SECONDS(30)      /* all tries together */
-#define GW_EXPECT_MAX SECONDS(1)        /* for the sandbox's own 100 Continue */
-#define GW_EARLY_REST_MAX (64 * 1024)   /* body still read after an early answer, to keep the */
-#define GW_EARLY_WAIT SECONDS(2)        /* connection, and for how long */
+#define GW_CONNECT_MAX SECONDS(30)        /* all tries together */
+#define GW_EXPECT_MAX SECONDS(1)          /* for the sandbox's own 100 Continue */
+#define GW_EARLY_REST_MAX (64 * 1024)     /* body still read after an early answer, to keep the */
+#define GW_EARLY_WAIT SECONDS(2)          /* connection, and for how long */
+#define GW_HANGUP_MAX SECONDS(60)         /* a silent sandbox after the client's FIN */
 #define GW_IDLE_MAX SECONDS(24 * 60 * 60) /* no byte in either direction */
-#define GW_POOL_PORT_MAX 64             /* idle connections to one port */
-#define GW_POOL_MAX 4096                /* idle connections of one gateway */
+#define GW_POOL_PORT_MAX 64               /* idle connections to one port */
+#define GW_POOL_MAX 4096                  /* idle connections of one gateway */
 /* Common servers close after 2 s (gunicorn), 5 s (Node, uvicorn) or more; our envd after 610 s. */
 #define GW_POOL_IDLE SECONDS(1)
 #define GW_POOL_IDLE_ENVD SECONDS(60)
-#define GW_SPARE_SESSIONS_MAX 1024      /* unused objects kept */
-#define GW_SPARE_BUF_MAX 4096           /* bytes of head buffer that an unused session keeps */
-#define GW_SMALL_BODY 4096              /* copied behind the head instead of sent as a second piece */
+#define GW_SPARE_SESSIONS_MAX 1024 /* unused objects kept */
+#define GW_SPARE_BUF_MAX 4096      /* bytes of head buffer that an unused session keeps */
+#define GW_SMALL_BODY 4096         /* copied behind the head instead of sent as a second piece */
 
 enum gw_state {
 	GW_HEAD = 0, /* not in use: between two requests */
@@ -70,13 +71,16 @@ struct gw_session {
 	enum gw_state state;
 	int port;
 	TAILQ_ENTRY(gw_session) in_box;
-	TAILQ_ENTRY(gw_session) in_age; /* by last move; spare list when not in use */
+	TAILQ_ENTRY(gw_session) in_age; /* by last move; or on the dead or spare list */
 	int64_t moved;                  /* loop time */
-	int64_t since, deadline;        /* of the present wait */
+	int64_t since;                  /* the head was complete */
+	int64_t deadline;               /* of waiting; 0 not begun */
 	struct timer timer;             /* means what the state says */
 	struct defer flush;             /* the head must go, body or not */
 	struct gw_buf head;             /* as sent, and behind it the body that is kept */
+	/* Everything from here on is zeroed for the next request. */
 	size_t head_n;
+	int64_t connect_by;
 	int64_t body_left; /* request body by Content-Length; -1 unknown */
 	unsigned tries;
 	int status;
@@ -89,9 +93,13 @@ struct gw_session {
 	bool keep_body;    /* body goes to head.p as well */
 	bool kept_all;     /* nothing of the body is missing there */
 	bool req_done;     /* the request has been forwarded whole */
+	bool fresh;        /* only a new connection will do */
 	bool want_running; /* GW_WAIT: a live pod is not enough */
+	bool woken;        /* a wake for it succeeded */
+	bool pausing;      /* GW_WAIT: for a moment only */
 	bool not_ready;    /* envd answered 425: try again */
 	bool answered;     /* the response head went to the client */
+	bool up_keep;      /* the sandbox will keep its connection */
 	bool answer_done;  /* early answer is out, rest of the request is read */
 	bool paused;       /* the client's body is not read */
 	bool up_full;      /* the sandbox does not take the body at the moment */
@@ -134,7 +142,7 @@ struct gw_box {
 	bool waking;
 	unsigned wake_waiters;
 	int64_t active; /* loop time of the last activity report */
-	unsigned pins;  /* callers up the stack that still need it */
+	struct defer gc;
 };
 
 struct gw_up {
@@ -159,14 +167,16 @@ struct gateway {
 	char *domain_text;
 	struct map *boxes;
 	struct gw_session_list active; /* longest silent first */
-	struct gw_session_list spare;
+	struct gw_session_list dead, spare;
+	struct defer reap; /* dead ones become spare ones at the end of the turn */
 	unsigned session_n, spare_n, waiting_n;
 	unsigned state_n[GW_STATE_COUNT];
 	struct gw_up_list idle[2]; /* user ports, envd */
 	unsigned idle_n, up_n;
-	struct gw_buf out;        /* answers on their way to a client */
-	struct strbuf clean, host; /* scratch */
+	struct gw_buf out;               /* answers on their way to a client */
+	struct strbuf clean, host, body; /* scratch */
 	struct timer tick;
+	bool ticking;
 	struct view_sub sub;
 	char date[TIME_TEXT_MAX];
 	int64_t date_at;
@@ -176,6 +186,8 @@ struct gateway {
 void gw_session_set(struct gw_session *s, enum gw_state state);
 /* Bytes moved. */
 void gw_session_moved(struct gw_session *s);
+/* The once-a-second timer runs while there is something to look at. */
+void gw_tick_start(struct gateway *g);
 /* The view or a wake changed what is known: goes on from RESOLVE, RESUME, WAIT or CONNECT. */
 void gw_session_resolve(struct gw_session *s);
 /* Answers with a failure (nothing was answered yet) and ends. */
@@ -194,7 +206,7 @@ void gw_session_not_ready(struct gw_session *s);
 /* --- gw_box.c --- */
 /* By id; NULL: no such sandbox. The result lives while it has sessions or connections. */
 struct gw_box *gw_box_get(struct gateway *g, struct strv id);
-/* Frees it if nothing holds it. */
+/* Frees it, at the end of the turn, if nothing holds it then. */
 void gw_box_release(struct gw_box *box);
 void gw_box_moved(struct gw_box *box);
 int gw_box_default_port(struct gw_box *box); /* 0: none */
@@ -219,12 +231,17 @@ void gw_up_expire(struct gateway *g, int64_t now);
 extern const struct http_req_ops gw_client_ops;
 /* Sends the head (and what is kept of the body) on a connection that is open. */
 void gw_pump_start(struct gw_session *s);
+/* Sends a head that was held back. */
+void gw_pump_flush(struct gw_session *s);
 /* Should the client's body be read now? Called after every change of what it depends on. */
 void gw_pump_update(struct gw_session *s);
 void gw_pump_data(struct gw_up *up, char *p, size_t n);
-void gw_pump_eof(struct gw_up *up);
+/* why NULL: the sandbox's FIN; else the connection broke. */
+void gw_pump_eof(struct gw_up *up, const char *why);
 void gw_pump_drain(struct gw_up *up);
 void gw_pump_timer(struct gw_session *s);
+/* The request is no longer the session's; its server may still end it in its own time. */
+void gw_pump_leave(struct http_req *r);
 
 /* --- gw_metrics.c --- */
 void gw_metrics_add(struct gateway *g);
