@@ -139,8 +139,8 @@ e2b_json_detail(const struct sandbox_entry *e, const struct install_key *key, co
 
 	put_envd_token(o, s, key);
 	put_domain(o, domain);
-	if (json_get(data, "allowInternet") != NULL)
-		json_set_bool(o, "allowInternetAccess", json_get_bool(data, "allowInternet", true));
+	if (json_get(data, "allowInternetAccess") != NULL)
+		json_set_bool(o, "allowInternetAccess", json_get_bool(data, "allowInternetAccess", true));
 	if (network != NULL)
 		json_set(o, "network", json_deep_copy(network));
 	json_set_bool(lifecycle, "autoResume", s->auto_resume);
