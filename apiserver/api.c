@@ -54,7 +54,7 @@ call_free(struct api_call *c)
 static void
 account(const struct api_call *c, int status, const struct err *e)
 {
-	int64_t took = loop_now(c->app->loop) - c->req->start;
+	int64_t took = clock_mono() - c->req->start;
 	enum log_level level = status >= 500                   ? LOG_WARN
 	    : c->route != NULL && c->route->flags & ROUTE_OPEN ? LOG_DEBUG
 	                                                       : LOG_INFO;

@@ -174,6 +174,17 @@ stop(void *arg)
 	loop_stop(app->loop);
 }
 
+/* By now nobody sends new clients here: let the requests that run finish. */
+static void
+begin_drain(void *arg)
+{
+	struct app *app = arg;
+
+	timer_init(&app->tick, app->loop, stop, app);
+	timer_start(&app->tick, SECONDS(conf_int(app->conf, "DRAIN_SECONDS")));
+	http_server_drain(app->server, stop, app);
+}
+
 void
 app_drain(struct app *app)
 {
@@ -181,11 +192,10 @@ app_drain(struct app *app)
 		loop_stop(app->loop);
 		return;
 	}
-	app->draining = true;
+	app->draining = true; /* /readyz says so */
 	timer_stop(&app->tick);
-	timer_init(&app->tick, app->loop, stop, app);
-	timer_start(&app->tick, SECONDS(conf_int(app->conf, "DRAIN_SECONDS")));
-	http_server_drain(app->server, stop, app);
+	timer_init(&app->tick, app->loop, begin_drain, app);
+	timer_start(&app->tick, SECONDS(conf_int(app->conf, "DRAIN_DELAY")));
 }
 
 void

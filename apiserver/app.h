@@ -31,7 +31,7 @@ struct app {
 	struct gateway *gateway;
 	struct tls_server *tls;
 	struct http_server *server, *metrics_server;
-	struct timer tick; /* certificate refresh */
+	struct timer tick; /* certificate refresh; while draining, the next step */
 	const char *ns;    /* borrowed from conf or kube */
 	bool draining;
 };
@@ -41,7 +41,8 @@ extern const size_t apiserver_options_n;
 
 /* Starts everything that runs on the loop. On -1 the process should end; nothing is released. */
 int app_start(struct app *app, struct err *e) MUST_USE;
-/* Stops accepting, lets requests finish, then stops the loop. A second call stops at once. */
+/* Turns unready, after a moment stops accepting, lets requests finish, then stops the loop. A
+ * second call stops at once. */
 void app_drain(struct app *app);
 void app_done(struct app *app);
 

@@ -30,6 +30,8 @@ const struct conf_option apiserver_options[] = {
 	    "longest life of a sandbox in seconds; 0: no limit" },
 	{ "MAX_CONNECTIONS", CONF_INT, "10000", 16, 1000000, false,
 	    "client connections; beyond it accept waits" },
+	{ "DRAIN_DELAY", CONF_INT, "3", 0, 600, false,
+	    "after SIGTERM, seconds of serving on while load balancers learn of it" },
 	{ "DRAIN_SECONDS", CONF_INT, "25", 0, 3600, false,
 	    "time for requests to finish after SIGTERM" },
 	{ "SYSTEM_TOKEN", CONF_TEXT, "", 0, 0, true,
