@@ -5,6 +5,11 @@ CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/agent-sandbox   # everything we make outsi
 BIN=$CACHE/bin                                        # the programs of Kubernetes
 STATE=${AGENT_SANDBOX_STATE:-$CACHE/state}            # one cluster; another folder is another cluster
 export DEBIAN_FRONTEND=noninteractive
+# pip and npm bring authorities of their own; what this machine trusts is what counts.
+if [ -s /etc/ssl/certs/ca-certificates.crt ]; then
+	export PIP_CERT=${PIP_CERT:-/etc/ssl/certs/ca-certificates.crt}
+	export NODE_EXTRA_CA_CERTS=${NODE_EXTRA_CA_CERTS:-/etc/ssl/certs/ca-certificates.crt}
+fi
 
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 say() { printf '[%s] %s\n' "$(date +%T)" "$*" >&2; }

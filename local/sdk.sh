@@ -53,13 +53,15 @@ node_folder() {
 
 # javascript_sdk PACKAGE…: their newest versions in $CACHE/javascript/node_modules.
 javascript_sdk() {
-	local dir=$CACHE/javascript want node
+	local dir=$CACHE/javascript want node npm=(npm)
 	want="$(date +%F) $*"
 	[ "$(cat "$dir/requirements" 2> /dev/null)" = "$want" ] && return 0
 	node=$(node_folder)
+	# the wheel's own npm command lost its link to this
+	[ ! -e "$node/../lib/node_modules/npm/bin/npm-cli.js" ] || npm=("$node/node" "$node/../lib/node_modules/npm/bin/npm-cli.js")
 	mkdir -p "$dir"
 	[ -s "$dir/package.json" ] || echo '{"private": true}' > "$dir/package.json"
-	if ! (cd "$dir" && PATH=$node:$PATH npm install --silent --no-audit --no-fund "${@/%/@latest}"); then
+	if ! (cd "$dir" && PATH=$node:$PATH "${npm[@]}" install --silent --no-audit --no-fund "${@/%/@latest}"); then
 		[ -s "$dir/requirements" ] || die "npm could not install: $*"
 		say "the newest of $* cannot be asked for; using what is here"
 		return 0
