@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "http1_priv.h"
 
-#define OVERHEAD_MAX (16 * 1024) /* chunk lines or trailers between two pieces of body */
+#define OVERHEAD_MAX (16 * 1024) /* chunk lines between two pieces of body; trailers */
 #define PART_MIN 512
 
 /* What the next call works on. */
@@ -18,11 +18,15 @@ enum state {
 	ST_HEAD = 0, /* between messages, or inside a head */
 	ST_LENGTH,
 	ST_CHUNKED,
+	ST_TRAILERS, /* behind the last chunk's line */
 	ST_UNTIL_CLOSE,
 	ST_END, /* everything is read: DONE is due */
 	ST_UPGRADE,
 	ST_ERROR
 };
+
+/* Where in a trailer line the next byte stands. */
+enum trailer { TR_START = 0, TR_NAME, TR_VALUE, TR_LF, TR_LAST_LF };
 
 struct http1 {
 	llhttp_t ll; /* valid from the first byte of a message */
@@ -35,7 +39,8 @@ struct http1 {
 	bool response, head_request;
 	bool interim;     /* a 1xx head was read: another one must follow */
 	bool upgrade;     /* UPGRADE instead of DONE */
-	bool complete;    /* llhttp saw the end of the chunked body */
+	bool last_chunk;  /* its line was read */
+	uint8_t trailer;  /* enum trailer */
 	bool part_is_old; /* the part belongs to the head that was handed out */
 	struct strv piece;
 	/* Only for a head that came in pieces: its bytes, and the copy of the scan. */
@@ -99,8 +104,6 @@ on_header_field(llhttp_t *ll, const char *at, size_t n)
 	struct http1_span *last = scan.n > 0 ? &scan.name[scan.n - 1] : NULL;
 	uint32_t off = (uint32_t)(at - scan_base);
 
-	if (p->state == ST_CHUNKED)
-		return 0; /* a trailer: dropped */
 	/* A name goes on after a split; otherwise a colon and a value lie between two names. */
 	if (last && last->off + last->len == off) {
 		last->len += (uint32_t)n;
@@ -131,11 +134,13 @@ on_body(llhttp_t *ll, const char *at, size_t n)
 }
 
 static int
-on_message_complete(llhttp_t *ll)
+on_chunk_header(llhttp_t *ll)
 {
 	struct http1 *p = ll->data;
 
-	p->complete = true;
+	if (ll->content_length > 0)
+		return 0;
+	p->last_chunk = true;
 	return HPE_PAUSED;
 }
 
@@ -150,7 +155,7 @@ settings_prepare(void)
 	settings.on_header_field = on_header_field;
 	settings.on_headers_complete = on_headers_complete;
 	settings.on_body = on_body;
-	settings.on_message_complete = on_message_complete;
+	settings.on_chunk_header = on_chunk_header;
 }
 
 struct http1 *
@@ -198,7 +203,8 @@ http1_reset(struct http1 *p)
 	p->head_request = false;
 	p->interim = false;
 	p->upgrade = false;
-	p->complete = false;
+	p->last_chunk = false;
+	p->trailer = TR_START;
 }
 
 void
@@ -383,31 +389,22 @@ next_chunked(struct http1 *p, struct strv *in, struct strv *body)
 	used = error == HPE_OK ? in->n : (size_t)(p->ll.error_pos - in->p);
 	p->extra += (uint32_t)(used - p->piece.n);
 	if (p->extra > OVERHEAD_MAX)
-		return fail(p, HTTP1_TOO_LARGE, "chunk lines or trailers too large");
+		return fail(p, HTTP1_TOO_LARGE, "chunk lines too large");
 	if (error != HPE_OK && error != HPE_PAUSED)
 		return fail_llhttp(p, error);
 	in->p += used;
 	in->n -= used;
-	if (error == HPE_PAUSED && !p->complete)
-		llhttp_resume(&p->ll);
-	if (p->complete)
-		p->state = ST_END;
-	if (p->piece.n > 0) {
+	if (p->last_chunk) {
+		p->state = ST_TRAILERS;
 		p->extra = 0;
-		*body = p->piece;
-		return HTTP1_BODY;
+		return http1_next(p, in, body);
 	}
-	return p->complete ? http1_next(p, in, body) : HTTP1_MORE;
-}
-
-static enum http1_event
-next_until_close(struct strv *in, struct strv *body)
-{
-	if (in->n == 0)
+	if (error == HPE_PAUSED)
+		llhttp_resume(&p->ll);
+	if (p->piece.n == 0)
 		return HTTP1_MORE;
-	*body = *in;
-	in->p += in->n;
-	in->n = 0;
+	p->extra = 0;
+	*body = p->piece;
 	return HTTP1_BODY;
 }
 
@@ -422,6 +419,58 @@ next_end(struct http1 *p)
 	return HTTP1_DONE;
 }
 
+/* One byte of the trailers; false if it cannot stand there. They are dropped, but where they end
+ * must be beyond doubt, and llhttp takes a bare LF here. */
+static bool
+trailer_byte(struct http1 *p, unsigned char c)
+{
+	switch ((enum trailer)p->trailer) {
+	case TR_START:
+		p->trailer = c == '\r' ? TR_LAST_LF : TR_NAME;
+		return c == '\r' || http1_is_token(c);
+	case TR_NAME:
+		if (c == ':')
+			p->trailer = TR_VALUE;
+		return c == ':' || http1_is_token(c);
+	case TR_VALUE:
+		if (c == '\r')
+			p->trailer = TR_LF;
+		return c == '\r' || c == '\t' || (c >= ' ' && c != 0x7f);
+	case TR_LF:
+		p->trailer = TR_START;
+		return c == '\n';
+	case TR_LAST_LF:
+		p->state = ST_END;
+		return c == '\n';
+	}
+	BUG_ON(true);
+}
+
+static enum http1_event
+next_trailers(struct http1 *p, struct strv *in)
+{
+	while (in->n > 0 && p->state == ST_TRAILERS) {
+		if (++p->extra > OVERHEAD_MAX)
+			return fail(p, HTTP1_TOO_LARGE, "trailers too large");
+		if (!trailer_byte(p, (unsigned char)*in->p))
+			return fail(p, HTTP1_BAD, "bad trailer");
+		in->p++;
+		in->n--;
+	}
+	return p->state == ST_END ? next_end(p) : HTTP1_MORE;
+}
+
+static enum http1_event
+next_until_close(struct strv *in, struct strv *body)
+{
+	if (in->n == 0)
+		return HTTP1_MORE;
+	*body = *in;
+	in->p += in->n;
+	in->n = 0;
+	return HTTP1_BODY;
+}
+
 enum http1_event
 http1_next(struct http1 *p, struct strv *in, struct strv *body)
 {
@@ -434,6 +483,8 @@ http1_next(struct http1 *p, struct strv *in, struct strv *body)
 		return next_length(p, in, body);
 	case ST_CHUNKED:
 		return next_chunked(p, in, body);
+	case ST_TRAILERS:
+		return next_trailers(p, in);
 	case ST_UNTIL_CLOSE:
 		return next_until_close(in, body);
 	case ST_END:
@@ -454,6 +505,7 @@ http1_finish(struct http1 *p)
 		return p->have == 0 && !p->interim ? 0 : -1;
 	case ST_LENGTH:
 	case ST_CHUNKED:
+	case ST_TRAILERS:
 	case ST_ERROR:
 		return -1;
 	case ST_UNTIL_CLOSE:
@@ -514,7 +566,7 @@ http1_body_left(const struct http1 *p)
 {
 	if (p->state == ST_LENGTH)
 		return (int64_t)p->left;
-	return p->state == ST_CHUNKED || p->state == ST_UNTIL_CLOSE ? -1 : 0;
+	return p->state >= ST_CHUNKED && p->state <= ST_UNTIL_CLOSE ? -1 : 0;
 }
 
 void

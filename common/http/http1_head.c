@@ -79,6 +79,32 @@ http_head_has_token(const struct http_head *h, const char *name, const char *tok
 	return http_head_has_token_v(h, name, strv_of(token));
 }
 
+/* One bit for each character of a token. */
+static const uint32_t token_bits[8] = {
+	0,
+	1u << ('!' - 32) | 1u << ('#' - 32) | 1u << ('$' - 32) | 1u << ('%' - 32) |
+	    1u << ('&' - 32) | 1u << ('\'' - 32) | 1u << ('*' - 32) | 1u << ('+' - 32) |
+	    1u << ('-' - 32) | 1u << ('.' - 32) | 0x3ffu << ('0' - 32),
+	0x3ffffffu << ('A' - 64) | 1u << ('^' - 64) | 1u << ('_' - 64),
+	1u << ('`' - 96) | 0x3ffffffu << ('a' - 96) | 1u << ('|' - 96) | 1u << ('~' - 96),
+};
+
+bool
+http1_is_token(unsigned char c)
+{
+	return token_bits[c >> 5] >> (c & 31) & 1;
+}
+
+static bool
+token_valid(struct strv v)
+{
+	for (size_t i = 0; i < v.n; i++) {
+		if (!http1_is_token((unsigned char)v.p[i]))
+			return false;
+	}
+	return v.n > 0;
+}
+
 /* Letters, digits and what names, addresses and ports need; no '@', so no user part. */
 static bool
 host_valid(struct strv host)
@@ -177,8 +203,10 @@ add_field(struct builder *b, struct http1_span span, size_t end)
 
 	if (start + 2 > end || b->base[start - 1] != ':')
 		return refuse(b, HTTP1_BAD, "bad field");
-	if (span.len == 0 || span.len > HTTP1_NAME_MAX)
-		return refuse(b, span.len ? HTTP1_TOO_LARGE : HTTP1_BAD, "bad field name length");
+	if (span.len > HTTP1_NAME_MAX)
+		return refuse(b, HTTP1_TOO_LARGE, "field name too long");
+	if (!token_valid(span_view(b->base, span)))
+		return refuse(b, HTTP1_BAD, "bad field name");
 	cr = memchr(b->base + start, '\r', end - start);
 	if (cr != b->base + end - 2 || cr[1] != '\n')
 		return refuse(b, HTTP1_BAD, "line break in a field value");

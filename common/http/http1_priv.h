@@ -52,6 +52,8 @@ struct http1_facts {
 	int major, minor;
 };
 
+/* A character of a field name (RFC 9110 5.6.2). */
+bool http1_is_token(unsigned char c);
 /* Judges the complete head of n bytes at base and fills h. Returns HTTP1_OK, or an error with *why
  * set to constant text. */
 enum http1_error http1_head_build(const char *base, size_t n, const struct http1_scan *scan,
