@@ -16,7 +16,7 @@ from helpers import RUN, api, create, kubectl
 # Files in the order in which they run. Long waits start in the background before everything else and are joined
 # before the faults, which disturb everybody.
 ORDER = ["transport", "create", "v2", "list", "kill", "timeout", "gateway", "envd_http", "process", "filesystem",
-         "product", "sdk", "js", "bad_input", "tls", "events", "load", "long", "faults"]
+         "product", "sdk", "js", "bad_input", "tls", "events", "config", "load", "long", "faults"]
 
 
 def pytest_configure(config):
