@@ -323,7 +323,7 @@ name_valid(struct strv s)
 		bool alnum =
 		    (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 
-		if (!alnum && (i == 0 || strchr("-_.:/", c) == NULL))
+		if (!alnum && (i == 0 || c == '\0' || strchr("-_.:/", c) == NULL))
 			return false;
 	}
 	return true;

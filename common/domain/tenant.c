@@ -36,7 +36,9 @@ tenant_name_valid(struct strv name)
 	for (size_t i = 0; i < name.n; i++) {
 		char c = name.p[i];
 
-		if (!alnum(c) && (i == 0 || i == name.n - 1 || strchr("-_.", c) == NULL))
+		bool inner = i > 0 && i < name.n - 1 && (c == '-' || c == '_' || c == '.');
+
+		if (!alnum(c) && !inner)
 			return false;
 	}
 	return true;
