@@ -622,7 +622,7 @@ multi_init(struct multi *m, struct kube_http *h)
 	curl_multi_setopt(m->curl, CURLMOPT_SOCKETDATA, m);
 	curl_multi_setopt(m->curl, CURLMOPT_TIMERFUNCTION, on_want_timer);
 	curl_multi_setopt(m->curl, CURLMOPT_TIMERDATA, m);
-	curl_multi_setopt(m->curl, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNS_MAX);
+	curl_multi_setopt(m->curl, CURLMOPT_MAXCONNECTS, (long)KUBE_CALLS_MAX);
 	curl_multi_setopt(m->curl, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
 }
 
