@@ -5,9 +5,10 @@
  * take everything. Must not know what the bytes mean.
  *
  * What the read event is registered for is derived in one place, sock_arm, after every change of
- * state. The watch is edge-triggered: epoll reports errors unasked, and a level-triggered one that
- * nobody clears would spin. libevent allows no mix of both on one fd, so a pending write (which
- * reports errors itself) takes the watch's place.
+ * state. The watch is edge-triggered, since nobody takes away what it reports: unread data, errors.
+ * EV_READ is in it because libevent reports a reset as readable and writable, never as closed. It
+ * allows no mix of edge and level on one fd, so a pending write (which reports errors itself) takes
+ * the watch's place.
  */
 #include "http/sock.h"
 
@@ -68,7 +69,8 @@ sock_arm(struct sock *s)
 	if (want == ARM_READ)
 		event_assign(&s->rd, base, s->fd, EV_READ | EV_PERSIST, on_readable, s);
 	else
-		event_assign(&s->rd, base, s->fd, EV_CLOSED | EV_ET | EV_PERSIST, on_watch, s);
+		event_assign(
+		    &s->rd, base, s->fd, EV_CLOSED | EV_READ | EV_ET | EV_PERSIST, on_watch, s);
 	BUG_ON(event_add(&s->rd, NULL) == -1);
 }
 
@@ -240,9 +242,10 @@ on_watch(evutil_socket_t fd UNUSED, short what, void *arg)
 
 	if (error != 0)
 		fail_now(s, error_text(error));
-	else if ((what & EV_CLOSED) == 0 || s->eof_seen)
+	if (error != 0 || (what & EV_CLOSED) == 0 || s->eof_seen || s->hangup_told)
 		return;
-	else if (s->cb->on_hangup)
+	s->hangup_told = true;
+	if (s->cb->on_hangup)
 		s->cb->on_hangup(s);
 	else
 		s->cb->on_eof(s);

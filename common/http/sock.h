@@ -35,8 +35,8 @@ struct sock_cb {
 	void (*on_data)(struct sock *s, char *p, size_t n);
 	/* The peer sent FIN; nothing more will be read. Writing is still possible. */
 	void (*on_eof)(struct sock *s);
-	/* The peer's FIN, seen by sock_watch_close while reading is stopped: unread data may be
-	 * left, and comes by on_data (then on_eof) if reading is started. NULL: on_eof is called
+	/* The peer's FIN, seen (once) by sock_watch_close while reading is stopped: unread data may
+	 * be left, and comes by on_data (then on_eof) if reading is started. NULL: on_eof is called
 	 * instead. */
 	void (*on_hangup)(struct sock *s);
 	/* Everything that was pending has been taken by the kernel. Only after a sock_write that
@@ -82,7 +82,8 @@ struct sock {
 	int fd;
 	uint8_t state; /* enum sock_state */
 	uint8_t armed; /* what rd is registered for */
-	bool reading, watching, want_fin, fin_sent, eof_seen, io_want_write, wr_armed, limited;
+	bool reading, watching, want_fin, fin_sent, eof_seen, hangup_told, io_want_write, wr_armed,
+	    limited;
 	struct event rd, wr;
 	char *out; /* pending output */
 	size_t out_off, out_len, out_cap;
