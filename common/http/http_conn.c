@@ -162,6 +162,8 @@ conn_abort(struct conn *c, const char *why, bool reset)
 {
 	struct exchange *x = c->x;
 	const struct http_req_ops *ops;
+	/* A tunnel is the handler's until both sides have ended. */
+	bool unended = x && (!x->reply_done || c->state == HC_TUNNEL);
 
 	if (reset)
 		sock_reset(&c->sock);
@@ -172,7 +174,7 @@ conn_abort(struct conn *c, const char *why, bool reset)
 		return;
 	x->over = true;
 	ops = x->collect ? x->collect->user : x->r.ops;
-	if (why && x->started && !x->reply_done && ops && ops->on_abort)
+	if (why && x->started && unended && ops && ops->on_abort)
 		ops->on_abort(&x->r, why);
 	exchange_end(c);
 }

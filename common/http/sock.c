@@ -290,7 +290,9 @@ flush(struct sock *s)
 	ssize_t n = sock_send(s, &iov, 1);
 
 	if (n == -1 && errno != EAGAIN) {
-		fail_now(s, error_text(errno));
+		/* Writable events come first: an early answer may lie unread. */
+		set_failed(s, error_text(errno));
+		on_broken(s);
 		return;
 	}
 	if (n <= 0)
