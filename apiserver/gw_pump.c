@@ -129,6 +129,17 @@ send_piece(struct gw_session *s, const char *p, size_t n)
 	send_body(s, iov, 3);
 }
 
+/* The client's FIN, behind its whole request. */
+static void
+pass_fin(struct gw_session *s)
+{
+	if (!s->client_fin || !s->req_done || s->up == NULL)
+		return;
+	sock_finish(&s->up->sock);
+	if (!timer_pending(&s->timer))
+		timer_start(&s->timer, GW_HANGUP_MAX);
+}
+
 void
 gw_pump_flush(struct gw_session *s)
 {
@@ -157,6 +168,7 @@ gw_pump_start(struct gw_session *s)
 		s->head.n = s->head_n;
 	if (s->expecting)
 		timer_start(&s->timer, GW_EXPECT_MAX);
+	pass_fin(s);
 	gw_pump_update(s);
 }
 
@@ -243,6 +255,8 @@ on_end(struct http_req *r)
 		send_body(s, &last, s->chunked ? 1 : 0);
 	if (s->answer_done)
 		finish_early(s);
+	else if (s->state == GW_STREAM)
+		pass_fin(s);
 }
 
 static void
@@ -267,23 +281,21 @@ on_abort(struct http_req *r, const char *why UNUSED)
 
 /* The client is gone, or has only half-closed: nobody can tell. The sandbox gets the same FIN and
  * decides as it would without us; if it still answers, a client that is gone resets our connection
- * and so ends the sandbox's. */
+ * and so ends the sandbox's. What only waits for a sandbox is given up. */
 static void
 on_hangup(struct http_req *r)
 {
 	struct gw_session *s = r->arg;
 
-	if (s->state != GW_STREAM) {
+	if (s->state != GW_STREAM && s->state != GW_CONNECT) {
 		gw_session_end(s, "client_gone", false);
 		http_reply_abort(r, "client gone");
 		return;
 	}
 	s->client_fin = true;
 	s->client_keep = false;
-	if (s->up)
-		sock_finish(&s->up->sock);
-	if (!timer_pending(&s->timer))
-		timer_start(&s->timer, GW_HANGUP_MAX);
+	if (s->state == GW_STREAM)
+		pass_fin(s);
 }
 
 const struct http_req_ops gw_client_ops = {

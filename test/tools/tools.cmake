@@ -1,9 +1,16 @@
-# Helper programs for black-box tests and benchmarks. Not part of the default build:
-#	cmake --build build/debug --target gateway_host
+# Helper programs for black-box tests and benchmarks; with TESTS off only on demand:
+#	cmake --build build/release --target gateway_host
 file(GLOB TOOL_SOURCES CONFIGURE_DEPENDS test/tools/*.c test/bench.d/*.c)
 foreach(source ${TOOL_SOURCES})
 	get_filename_component(name ${source} NAME_WE)
-	add_executable(${name} EXCLUDE_FROM_ALL ${source})
+	add_executable(${name} ${source})
 	target_link_libraries(${name} PRIVATE warnings apiserver_lib)
-	set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tools)
+	set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tools
+		EXCLUDE_FROM_ALL $<NOT:$<BOOL:${TESTS}>>)
 endforeach()
+if(TESTS)
+	add_test(NAME gateway_wire COMMAND python3 -m unittest discover -s ${CMAKE_SOURCE_DIR}/test/gateway
+		-t ${CMAKE_SOURCE_DIR}/test/gateway WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+	set_tests_properties(gateway_wire PROPERTIES TIMEOUT 300
+		ENVIRONMENT GATEWAY_HOST=${CMAKE_BINARY_DIR}/tools/gateway_host)
+endif()
