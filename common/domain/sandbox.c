@@ -15,8 +15,8 @@
 
 /* What sandbox_decode really allocates. */
 struct box {
-	struct sandbox s; /* first: a pointer to it is one to the box */
-	struct sandbox_data *data;
+	struct sandbox
+	    s; /* s.data is the text of a struct sandbox_data, to which it is a reference */
 	char text[];
 };
 
@@ -180,7 +180,6 @@ sandbox_decode(const json_t *rs, struct sandbox **ret, struct err *e)
 	if (s.id == id)
 		s.id = tail_of(s.name, id);
 	box->s = s;
-	box->data = data;
 	*ret = &box->s;
 	return 0;
 }
@@ -188,13 +187,10 @@ sandbox_decode(const json_t *rs, struct sandbox **ret, struct err *e)
 void
 sandbox_free(struct sandbox *s)
 {
-	struct box *box;
-
 	if (s == NULL)
 		return;
-	box = container_of(s, struct box, s);
-	sandbox_data_unref(box->data);
-	xfree(box);
+	sandbox_data_unref(sandbox_data_of(s->data));
+	xfree(container_of(s, struct box, s));
 }
 
 /* --- state --- */

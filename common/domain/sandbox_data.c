@@ -5,6 +5,7 @@
  */
 #include "domain/sandbox_data.h"
 
+#include <stdalign.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -72,7 +73,7 @@ or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* One allocation: the struct, the metadata's pairs, the texts. */
+/* One allocation: the struct with its text, the metadata's pairs, the texts that they point to. */
 static struct sandbox_data *
 decode(const char *text)
 {
@@ -80,7 +81,7 @@ decode(const char *text)
 	const char *template_id, *mask_host;
 	struct sandbox_data *d;
 	json_t *metadata;
-	size_t n = 0, size;
+	size_t n = 0, head, size;
 	struct kv *kv;
 	char *to;
 
@@ -89,10 +90,11 @@ decode(const char *text)
 	metadata = json_object_get(tree, "metadata");
 	template_id = or_empty(json_get_str(tree, "template"));
 	mask_host = or_empty(json_get_str(tree, "network.maskRequestHost"));
-	size = metadata_size(metadata, &n) + strlen(text) + strlen(template_id) +
-	    strlen(mask_host) + 3;
-	d = xmalloc(sizeof(*d) + n * sizeof(*kv) + size);
-	kv = (struct kv *)(void *)(d + 1);
+	head = sizeof(*d) + strlen(text) + 1;
+	head = (head + alignof(struct kv) - 1) / alignof(struct kv) * alignof(struct kv);
+	size = metadata_size(metadata, &n) + strlen(template_id) + strlen(mask_host) + 2;
+	d = xmalloc(head + n * sizeof(*kv) + size);
+	kv = (struct kv *)(void *)((char *)d + head);
 	to = (char *)(kv + n);
 	*d = (struct sandbox_data){
 		.refs = 1,
@@ -101,10 +103,10 @@ decode(const char *text)
 		.metadata_n = n,
 		.metadata = kv,
 	};
+	memcpy(d->text, text, strlen(text) + 1);
 	metadata_fill(kv, metadata, &to);
 	d->template_id = put(&to, template_id);
 	d->mask_host = put(&to, mask_host);
-	d->text = put(&to, text);
 	return d;
 }
 

@@ -9,16 +9,17 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "domain/id_table.h"
 
 /* How many sandboxes a tenant has. */
 struct tally {
 	size_t n;
-	char tenant[];
 };
 
+/* Kept small: there is one for each sandbox. At least one of sandbox and pods is there, which also
+ * holds the id. */
 struct item {
 	const struct sandbox *sandbox; /* NULL: only pods */
-	struct tally *tally;           /* where it is counted; NULL: nowhere */
 	union {
 		const struct pod *one;   /* pod_n <= 1 */
 		const struct pod **many; /* pod_n > 1 */
@@ -39,9 +40,9 @@ struct walk {
 struct sandbox_view {
 	struct kube *kube;
 	struct kube_cache *replicasets, *pods;
-	struct map *items;   /* id → struct item */
-	struct map *tallies; /* tenant → struct tally */
-	size_t count;        /* items with a ReplicaSet */
+	struct id_table items; /* of struct item */
+	struct map *tallies;   /* tenant → struct tally */
+	size_t count;          /* items with a ReplicaSet */
 	size_t by_state[SANDBOX_STATE_COUNT];
 	struct sub_list all;
 	struct map *by_id; /* id → struct sub_list, never empty */
@@ -69,16 +70,12 @@ to_entry(const struct item *it, struct sandbox_entry *ret)
 	};
 }
 
-static struct item *
-item_make(struct sandbox_view *v, struct strv id)
+static struct strv
+item_id(const void *object)
 {
-	struct item *it = map_get(v->items, id);
+	const struct item *it = object;
 
-	if (it == NULL) {
-		it = xcalloc(1, sizeof(*it));
-		map_set(v->items, id, it);
-	}
-	return it;
+	return strv_of(it->sandbox ? it->sandbox->id : item_pods(it)[0]->sandbox_id);
 }
 
 static void
@@ -91,45 +88,38 @@ item_free(void *arg)
 	xfree(it);
 }
 
-static void
-uncount(struct sandbox_view *v, struct item *it)
+/* Does the sandbox count for its tenant? Not any more once it is on its way out. */
+static bool
+has_owner(const struct item *it)
 {
-	struct tally *t = it->tally;
-
-	it->tally = NULL;
-	if (t == NULL || --t->n > 0)
-		return;
-	map_del(v->tallies, strv_of(t->tenant));
-	xfree(t);
+	return it->sandbox != NULL && it->state != SANDBOX_DELETING;
 }
 
-/* Counts the item for its sandbox's tenant, unless it is on its way out. */
 static void
-count(struct sandbox_view *v, struct item *it)
+tally_add(struct sandbox_view *v, const char *tenant)
 {
-	const char *tenant = it->sandbox ? it->sandbox->tenant : NULL;
-	struct tally *t;
-	size_t size;
+	struct tally *t = map_get(v->tallies, strv_of(tenant));
 
-	if (it->sandbox == NULL || it->state == SANDBOX_DELETING)
-		tenant = NULL;
-	if (it->tally != NULL && tenant != NULL && strcmp(it->tally->tenant, tenant) == 0)
-		return;
-	uncount(v, it);
-	if (tenant == NULL)
-		return;
-	t = map_get(v->tallies, strv_of(tenant));
 	if (t == NULL) {
-		size = strlen(tenant) + 1;
-		t = xcalloc(1, sizeof(*t) + size);
-		memcpy(t->tenant, tenant, size);
+		t = xcalloc(1, sizeof(*t));
 		map_set(v->tallies, strv_of(tenant), t);
 	}
 	t->n++;
-	it->tally = t;
 }
 
-/* Takes the item out of the counts by state before its sandbox changes. */
+static void
+tally_sub(struct sandbox_view *v, const char *tenant)
+{
+	struct tally *t = map_get(v->tallies, strv_of(tenant));
+
+	BUG_ON(t == NULL);
+	if (--t->n > 0)
+		return;
+	map_del(v->tallies, strv_of(tenant));
+	xfree(t);
+}
+
+/* Takes the item out of the counts before it changes: its sandbox is still the old one. */
 static void
 leave(struct sandbox_view *v, const struct item *it)
 {
@@ -137,6 +127,8 @@ leave(struct sandbox_view *v, const struct item *it)
 		return;
 	v->count--;
 	v->by_state[it->state]--;
+	if (has_owner(it))
+		tally_sub(v, it->sandbox->tenant);
 }
 
 /* And puts it back with its state of now. */
@@ -144,12 +136,13 @@ static void
 enter(struct sandbox_view *v, struct item *it)
 {
 	it->state = SANDBOX_DELETING;
-	if (it->sandbox != NULL) {
-		it->state = (uint8_t)sandbox_state(it->sandbox, item_pods(it), it->pod_n);
-		v->count++;
-		v->by_state[it->state]++;
-	}
-	count(v, it);
+	if (it->sandbox == NULL)
+		return;
+	it->state = (uint8_t)sandbox_state(it->sandbox, item_pods(it), it->pod_n);
+	v->count++;
+	v->by_state[it->state]++;
+	if (has_owner(it))
+		tally_add(v, it->sandbox->tenant);
 }
 
 /* --- subscribers --- */
@@ -267,11 +260,17 @@ find_twin(struct sandbox_view *v, const struct sandbox *gone)
 static void
 sandbox_put(struct sandbox_view *v, const struct sandbox *s)
 {
-	struct item *it = item_make(v, strv_of(s->id));
-	bool same = it->sandbox != NULL && strcmp(it->sandbox->name, s->name) == 0;
+	struct item *it = id_table_get(&v->items, strv_of(s->id));
 
+	if (it == NULL) {
+		it = xcalloc(1, sizeof(*it));
+		it->sandbox = s;
+		id_table_add(&v->items, it);
+		enter(v, it);
+		return;
+	}
 	leave(v, it);
-	if (it->sandbox == NULL || same) {
+	if (it->sandbox == NULL || strcmp(it->sandbox->name, s->name) == 0) {
 		it->sandbox = s;
 	} else {
 		it->twins++;
@@ -282,35 +281,35 @@ sandbox_put(struct sandbox_view *v, const struct sandbox *s)
 }
 
 static void
-drop_if_empty(struct sandbox_view *v, struct item *it, const char *id)
-{
-	if (it->sandbox != NULL || it->pod_n > 0)
-		return;
-	map_del(v->items, strv_of(id));
-	item_free(it);
-}
-
-static void
 sandbox_drop(struct sandbox_view *v, const struct sandbox *s)
 {
-	struct item *it = map_get(v->items, strv_of(s->id));
+	struct item *it = id_table_get(&v->items, strv_of(s->id));
+	const struct sandbox *next;
+	bool last;
 
 	if (it == NULL || it->sandbox == NULL)
 		return;
+	next = it->sandbox;
+	if (strcmp(next->name, s->name) == 0)
+		next = it->twins > 0 ? find_twin(v, s) : NULL;
 	leave(v, it);
-	if (strcmp(it->sandbox->name, s->name) == 0)
-		it->sandbox = it->twins > 0 ? find_twin(v, s) : NULL;
+	/* Out of the table while it still has its id. */
+	last = next == NULL && it->pod_n == 0;
+	if (last)
+		id_table_del(&v->items, it);
+	it->sandbox = next;
 	if (it->twins > 0)
 		it->twins--;
 	enter(v, it);
-	drop_if_empty(v, it, s->id);
+	if (last)
+		item_free(it);
 }
 
 /* A new version of a twin that is not the sandbox changes nothing here. */
 static bool
 is_shadowed(const struct sandbox_view *v, const struct sandbox *s)
 {
-	const struct item *it = map_get(v->items, strv_of(s->id));
+	const struct item *it = id_table_get(&v->items, strv_of(s->id));
 
 	return it != NULL && it->sandbox != NULL && strcmp(it->sandbox->name, s->name) != 0;
 }
@@ -384,9 +383,17 @@ pod_remove(struct item *it, uint32_t i)
 static void
 pod_put(struct sandbox_view *v, const struct pod *p)
 {
-	struct item *it = item_make(v, strv_of(p->sandbox_id));
-	int i = pod_index(it, p);
+	struct item *it = id_table_get(&v->items, strv_of(p->sandbox_id));
+	int i;
 
+	if (it == NULL) {
+		it = xcalloc(1, sizeof(*it));
+		pod_append(it, p);
+		id_table_add(&v->items, it);
+		enter(v, it);
+		return;
+	}
+	i = pod_index(it, p);
 	leave(v, it);
 	if (i < 0)
 		pod_append(it, p);
@@ -400,15 +407,20 @@ pod_put(struct sandbox_view *v, const struct pod *p)
 static void
 pod_drop(struct sandbox_view *v, const struct pod *p)
 {
-	struct item *it = map_get(v->items, strv_of(p->sandbox_id));
+	struct item *it = id_table_get(&v->items, strv_of(p->sandbox_id));
 	int i = it ? pod_index(it, p) : -1;
+	bool last;
 
 	if (i < 0)
 		return;
 	leave(v, it);
+	last = it->sandbox == NULL && it->pod_n == 1;
+	if (last)
+		id_table_del(&v->items, it);
 	pod_remove(it, (uint32_t)i);
 	enter(v, it);
-	drop_if_empty(v, it, p->sandbox_id);
+	if (last)
+		item_free(it);
 }
 
 static void
@@ -485,7 +497,7 @@ sandbox_view_new(struct kube *k, const char *ns, void (*on_synced)(void *arg), v
 	};
 
 	v->kube = k;
-	v->items = map_new();
+	id_table_init(&v->items, item_id);
 	v->tallies = map_new();
 	v->by_id = map_new();
 	v->on_synced = on_synced;
@@ -532,7 +544,7 @@ sandbox_view_free(struct sandbox_view *v)
 	map_free(v->by_id, free_sub_list);
 	kube_cache_free(v->replicasets);
 	kube_cache_free(v->pods);
-	map_free(v->items, item_free);
+	id_table_done(&v->items, item_free);
 	map_free(v->tallies, xfree);
 	xfree(v);
 }
@@ -568,7 +580,7 @@ sandbox_view_replicasets(struct sandbox_view *v)
 bool
 sandbox_view_by_id(const struct sandbox_view *v, struct strv id, struct sandbox_entry *ret)
 {
-	const struct item *it = map_get(v->items, id);
+	const struct item *it = id_table_get(&v->items, id);
 
 	if (it == NULL)
 		return false;
@@ -580,7 +592,7 @@ bool
 sandbox_view_by_name(const struct sandbox_view *v, struct strv name, struct sandbox_entry *ret)
 {
 	const struct sandbox *s = kube_cache_get(v->replicasets, name);
-	const struct item *it = s ? map_get(v->items, strv_of(s->id)) : NULL;
+	const struct item *it = s ? id_table_get(&v->items, strv_of(s->id)) : NULL;
 
 	/* A shadowed twin is not reachable by its name either. */
 	if (it == NULL || it->sandbox == NULL || !strv_is(name, it->sandbox->name))
@@ -610,27 +622,18 @@ sandbox_view_count_tenant(const struct sandbox_view *v, struct strv tenant)
 	return t ? t->n : 0;
 }
 
-struct each {
-	bool (*fn)(const struct sandbox_entry *entry, void *arg);
-	void *arg;
-};
-
-static bool
-each_item(struct strv key UNUSED, void *value, void *arg)
-{
-	const struct item *it = value;
-	struct sandbox_entry entry;
-	struct each *each = arg;
-
-	if (it->sandbox == NULL)
-		return true;
-	to_entry(it, &entry);
-	return each->fn(&entry, each->arg);
-}
-
 void
 sandbox_view_each(const struct sandbox_view *v,
     bool (*fn)(const struct sandbox_entry *entry, void *arg), void *arg)
 {
-	map_each(v->items, each_item, &(struct each){ fn, arg });
+	for (size_t i = 0; i < v->items.cap; i++) {
+		const struct item *it = v->items.slot[i];
+		struct sandbox_entry entry;
+
+		if (it == NULL || it->sandbox == NULL)
+			continue;
+		to_entry(it, &entry);
+		if (!fn(&entry, arg))
+			return;
+	}
 }

@@ -198,7 +198,7 @@ TEST(memory)
 	}
 	used = mallinfo2().uordblks - before;
 	printf("%zu bytes each, %zu above their own texts\n", used / N, (used - own) / N);
-	assert_true((used - own) / N <= 260);
+	assert_true((used - own) / N <= 250);
 	for (int i = 0; i < N; i++)
 		sandbox_free(all[i]);
 	json_decref(v);

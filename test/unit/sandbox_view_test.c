@@ -325,6 +325,8 @@ TEST(synced_and_fresh)
 
 /* --- subscribers --- */
 
+#define ALL4 "0:a=creating 1:a=creating 2:a=creating 3:a=creating "
+
 static char heard[256];
 
 struct listener {
@@ -387,9 +389,7 @@ TEST(subscribers_may_go_while_being_told)
 		struct sandbox_view *v = open_view();
 		struct listener l[4] = { { .name = "0" }, { .name = "1" }, { .name = "2" },
 			{ .name = "3" } };
-		static const char *const want[] = { "0:a=creating 1:a=creating 2:a=creating "
-			                            "3:a=creating ",
-			"0:a=creating 1:a=creating 2:a=creating 3:a=creating ",
+		static const char *const want[] = { ALL4, ALL4,
 			"0:a=creating 1:a=creating 3:a=creating ",
 			"0:a=creating 1:a=creating 2:a=creating " };
 
@@ -626,6 +626,53 @@ TEST(random_orders_of_events)
 	}
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED
+#endif
+
+/* The view's part of the memory for a sandbox. */
+TEST(memory)
+{
+	enum { N = 20000 };
+	static void *all[N];
+	struct sandbox_view *v;
+	size_t before, used;
+	struct err e;
+
+#ifdef SANITIZED
+	skip();
+#endif
+	v = open_view();
+	for (int i = 0; i < N; i++) {
+		char id[SANDBOX_ID_LEN + 1];
+		json_t *rs;
+
+		sandbox_id_new(id);
+		rs = replicaset(id, id, "tenant", "stopped");
+		all[i] = caches[0]->conf.decode(rs, &e, v);
+		json_decref(rs);
+	}
+	before = mallinfo2().uordblks;
+	for (int i = 0; i < N; i++)
+		caches[0]->conf.on_change(KUBE_ADDED, NULL, all[i], v);
+	used = mallinfo2().uordblks - before;
+	assert_int_equal(sandbox_view_count(v), N);
+	printf("%zu bytes each\n", used / N);
+	assert_true(used / N <= 56);
+	for (int i = 0; i < N; i++) {
+		caches[0]->conf.on_change(KUBE_DELETED, NULL, all[i], v);
+		caches[0]->conf.release(all[i]);
+	}
+	assert_int_equal(sandbox_view_count(v), 0);
+	sandbox_view_free(v);
+}
+
 T_MAIN(T(joins_by_id_in_any_order), T(counts_by_state_and_tenant), T(two_replicasets_with_one_id),
     T(labels_that_change), T(synced_and_fresh), T(subscribers_hear_what_they_asked_for),
-    T(subscribers_may_go_while_being_told), T(changes_inside_a_notice), T(random_orders_of_events))
+    T(subscribers_may_go_while_being_told), T(changes_inside_a_notice), T(random_orders_of_events),
+    T(memory))
