@@ -8,7 +8,15 @@
 #include "apiserver/e2b_json.h"
 #include "base/json.h"
 
-enum field_type { FIELD_TEXT = 0, FIELD_INT, FIELD_BOOL, FIELD_OBJECT, FIELD_TEXTS, FIELD_ARRAY };
+enum field_type {
+	FIELD_TEXT = 0,
+	FIELD_INT,
+	FIELD_BOOL,
+	FIELD_OBJECT,
+	FIELD_TEXTS, /* an object of them */
+	FIELD_ARRAY,
+	FIELD_TEXT_LIST
+};
 
 static const struct {
 	const char *name;
@@ -28,6 +36,14 @@ static const struct {
 	{ "volumeMounts", FIELD_ARRAY, "an array" },
 	{ "mcp", FIELD_OBJECT, "an object" },
 	{ "iam", FIELD_OBJECT, "an object" },
+	/* Behind what holds them. */
+	{ "autoResume.enabled", FIELD_BOOL, "true or false" },
+	{ "network.allowPublicTraffic", FIELD_BOOL, "true or false" },
+	{ "network.maskRequestHost", FIELD_TEXT, "a string" },
+	{ "network.allowOut", FIELD_TEXT_LIST, "an array of strings" },
+	{ "network.denyOut", FIELD_TEXT_LIST, "an array of strings" },
+	{ "network.rules", FIELD_OBJECT, "an object" },
+	{ "network.egressProxy", FIELD_OBJECT, "an object" },
 };
 
 static bool
@@ -42,6 +58,15 @@ all_texts(const json_t *v)
 		if (!json_is_string(item))
 			return false;
 	return true;
+}
+
+static bool
+text_list(const json_t *v)
+{
+	for (size_t i = 0; i < json_array_size(v); i++)
+		if (!json_is_string(json_array_get(v, i)))
+			return false;
+	return json_is_array(v);
 }
 
 static bool
@@ -60,6 +85,8 @@ has_type(const json_t *v, enum field_type type)
 		return all_texts(v);
 	case FIELD_ARRAY:
 		return json_is_array(v);
+	case FIELD_TEXT_LIST:
+		return text_list(v);
 	}
 	return false;
 }
@@ -68,9 +95,9 @@ static int
 check_types(const json_t *body, struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-		const json_t *v = json_object_get(body, fields[i].name);
+		const json_t *v = json_get(body, fields[i].name);
 
-		if (v != NULL && !json_is_null(v) && !has_type(v, fields[i].type))
+		if (v != NULL && !has_type(v, fields[i].type))
 			return err_set(e, ERR_INVALID, "validation error: '%s' must be %s",
 			    fields[i].name, fields[i].what);
 	}
