@@ -129,6 +129,19 @@ e2b_json_listed(const struct sandbox_entry *e)
 	return listed(e, data);
 }
 
+/* Members that are null are left out: in place of a list they break Python's SDK. */
+static json_t *
+without_nulls(const json_t *o)
+{
+	json_t *copy = json_deep_copy(o), *v;
+	const char *key;
+	void *next;
+
+	json_object_foreach_safe(copy, next, key, v) if (json_is_null(v))
+	    json_object_del(copy, key);
+	return copy;
+}
+
 json_t *
 e2b_json_detail(const struct sandbox_entry *e, const struct install_key *key, const char *domain)
 {
@@ -140,9 +153,10 @@ e2b_json_detail(const struct sandbox_entry *e, const struct install_key *key, co
 	put_envd_token(o, s, key);
 	put_domain(o, domain);
 	if (json_get(data, "allowInternetAccess") != NULL)
-		json_set_bool(o, "allowInternetAccess", json_get_bool(data, "allowInternetAccess", true));
+		json_set_bool(
+		    o, "allowInternetAccess", json_get_bool(data, "allowInternetAccess", true));
 	if (network != NULL)
-		json_set(o, "network", json_deep_copy(network));
+		json_set(o, "network", without_nulls(network));
 	json_set_bool(lifecycle, "autoResume", s->auto_resume);
 	json_set_str(lifecycle, "onTimeout", s->on_end == ON_END_PAUSE ? "pause" : "kill");
 	json_set(o, "lifecycle", lifecycle);
