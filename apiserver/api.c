@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "http/http_msg.h"
 
 #define E2B_PREFIX "/e2b/v1"
 #define QUERY_VALUE_MAX (16 * 1024)
@@ -221,11 +222,10 @@ static const struct {
 	{ e2b_routes, &e2b_routes_n },
 };
 
-/* NULL with *known telling whether another method would have matched. */
+/* NULL with the methods that this path has in allow ("GET, HEAD"), none if it has none. */
 static const struct route *
-find_route(enum http_method method, struct strv path, struct strv *param, bool *known)
+find_route(enum http_method method, struct strv path, struct strv *param, struct strbuf *allow)
 {
-	*known = false;
 	for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
 		for (size_t i = 0; i < *tables[t].n; i++) {
 			const struct route *r = &tables[t].routes[i];
@@ -234,7 +234,8 @@ find_route(enum http_method method, struct strv path, struct strv *param, bool *
 				continue;
 			if (r->method == method || (r->method == HTTP_GET && method == HTTP_HEAD))
 				return r;
-			*known = true;
+			strbuf_addf(allow, "%s%s%s", allow->n > 0 ? ", " : "",
+			    http_method_name(r->method), r->method == HTTP_GET ? ", HEAD" : "");
 		}
 	}
 	return NULL;
@@ -263,7 +264,20 @@ on_abort(struct http_req *r, const char *why UNUSED)
 	call_free(c);
 }
 
-static const struct http_req_ops call_ops = { .on_abort = on_abort };
+/* A client that only half-closed loses its answer by this, but one that is gone, which looks the
+ * same, would leave a sandbox behind that nobody knows of. */
+static void
+on_hangup(struct http_req *r)
+{
+	struct api_call *c = r->arg;
+
+	if (!(c->route->flags & ROUTE_UNDO))
+		return;
+	on_abort(r, "hung up");
+	http_reply_abort(r, "the client hung up");
+}
+
+static const struct http_req_ops call_ops = { .on_abort = on_abort, .on_hangup = on_hangup };
 
 static void
 run(struct api_call *c)
@@ -319,13 +333,39 @@ preflight(struct api_call *c)
 	answer(c, 204, fields, ARRAY_LEN(fields), STRV_NONE, NULL);
 }
 
+static void
+no_route(struct api_call *c, struct strv allow)
+{
+	const struct http_field field = { STRV("Allow"), allow };
+
+	if (allow.n > 0)
+		api_json_with(
+		    c, 405, &field, 1, api_error_body(405, "this method is not offered here"));
+	else
+		api_fail_with(c, ERR_NOT_FOUND, "no such path");
+}
+
+static void
+start(struct api_call *c)
+{
+	struct err e;
+
+	if (!(c->route->flags & ROUTE_OPEN) &&
+	    auth_check(settings_keyring(c->app->settings), c->head, &c->tenant, &e) == -1)
+		api_fail(c, &e);
+	else if (c->route->flags & (ROUTE_BODY | ROUTE_BODY_OPTIONAL))
+		http_req_collect(c->req, API_BODY_MAX, on_body, c);
+	else
+		run(c);
+}
+
 void
 api_handle(struct app *app, struct http_req *r, const struct http_head *h)
 {
 	struct api_call *c = xcalloc(1, sizeof(*c));
-	struct err e;
-	bool known;
+	CLEANUP(strbuf_done) struct strbuf allow;
 
+	strbuf_init(&allow, 256);
 	c->app = app;
 	c->req = r;
 	c->head = http_req_keep_head(r, h);
@@ -339,24 +379,9 @@ api_handle(struct app *app, struct http_req *r, const struct http_head *h)
 		preflight(c);
 		return;
 	}
-	c->route = find_route(h->method, strip_prefix(c->head->path), c->param, &known);
-	if (c->route == NULL && known) {
-		json_t *body = api_error_body(405, "this method is not offered here");
-
-		api_json(c, 405, body);
-		return;
-	}
-	if (c->route == NULL) {
-		api_fail_with(c, ERR_NOT_FOUND, "no such path");
-		return;
-	}
-	if (!(c->route->flags & ROUTE_OPEN) &&
-	    auth_check(settings_keyring(app->settings), c->head, &c->tenant, &e) == -1) {
-		api_fail(c, &e);
-		return;
-	}
-	if (c->route->flags & (ROUTE_BODY | ROUTE_BODY_OPTIONAL))
-		http_req_collect(r, API_BODY_MAX, on_body, c);
+	c->route = find_route(h->method, strip_prefix(c->head->path), c->param, &allow);
+	if (c->route == NULL)
+		no_route(c, strbuf_view(&allow));
 	else
-		run(c);
+		start(c);
 }

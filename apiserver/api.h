@@ -7,7 +7,6 @@
 #define APISERVER_API_H
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "apiserver/app.h"
@@ -26,6 +25,7 @@ enum route_flags {
 	ROUTE_BODY = 1 << 1,          /* a JSON object is required */
 	ROUTE_BODY_OPTIONAL = 1 << 2, /* an absent or empty body is {} */
 	ROUTE_ANYTIME = 1 << 3,       /* also while Kubernetes is away */
+	ROUTE_UNDO = 1 << 4,          /* given up, and undone, when the client hangs up */
 };
 
 struct route {
@@ -45,7 +45,6 @@ struct api_call {
 	struct strv param[API_PARAMS_MAX]; /* the braced segments, still encoded */
 	json_t *body;                      /* object; NULL when the route takes none */
 	struct service_op *op;             /* cancelled when the client leaves */
-	bool flag;                         /* the handler's */
 };
 
 /* Takes a request over that is not the gateway's. */

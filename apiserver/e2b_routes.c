@@ -2,8 +2,8 @@
 #include "apiserver/e2b.h"
 
 const struct route e2b_routes[] = {
-	{ HTTP_POST, "/sandboxes", ROUTE_BODY, e2b_create, "create a sandbox" },
-	{ HTTP_POST, "/v2/sandboxes", ROUTE_BODY, e2b_create_v2,
+	{ HTTP_POST, "/sandboxes", ROUTE_BODY | ROUTE_UNDO, e2b_create, "create a sandbox" },
+	{ HTTP_POST, "/v2/sandboxes", ROUTE_BODY | ROUTE_UNDO, e2b_create_v2,
 	    "create a sandbox, server's defaults" },
 	{ HTTP_GET, "/sandboxes", 0, e2b_list, "list running sandboxes" },
 	{ HTTP_GET, "/v2/sandboxes", 0, e2b_list_v2, "list sandboxes, filtered and paged" },
