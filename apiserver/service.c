@@ -36,9 +36,8 @@ service_free(struct service *s)
 	xfree(s);
 }
 
-/* The API server counts as away when nothing was heard from it for this long: watches bring
- * bookmarks about once a minute, so a broken connection is what shows first. */
-#define API_SILENCE SECONDS(120)
+/* The API server counts as away when a watch has been down for so long. */
+#define API_SILENCE SECONDS(5)
 
 bool
 service_ready(const struct service *s, const char **why)
