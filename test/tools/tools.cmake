@@ -9,8 +9,7 @@ foreach(source ${TOOL_SOURCES})
 		EXCLUDE_FROM_ALL $<NOT:$<BOOL:${TESTS}>>)
 endforeach()
 if(TESTS)
-	add_test(NAME gateway_wire COMMAND python3 -m unittest discover -s ${CMAKE_SOURCE_DIR}/test/gateway
-		-t ${CMAKE_SOURCE_DIR}/test/gateway WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+	add_test(NAME gateway_wire COMMAND ${CMAKE_SOURCE_DIR}/test/gateway/run WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 	set_tests_properties(gateway_wire PROPERTIES TIMEOUT 300
 		ENVIRONMENT GATEWAY_HOST=${CMAKE_BINARY_DIR}/tools/gateway_host)
 endif()
