@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -183,9 +184,11 @@ fake_on_accept(evutil_socket_t fd, short what UNUSED, void *arg)
 {
 	struct fake *f = arg;
 	struct fake_conn *c = xcalloc(1, sizeof(*c));
+	int on = 1;
 
 	c->fd = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	assert_true(c->fd != -1);
+	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	c->f = f;
 	c->no = ++f->conns;
 	strbuf_init(&c->in, 64 * 1024 * 1024);
