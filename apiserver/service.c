@@ -132,6 +132,20 @@ op_fail(struct service_op *op, enum err_code code, const char *fmt, ...)
 	op_end(op, NULL, &e);
 }
 
+void
+op_kube_failed(struct service_op *op, const struct err *e)
+{
+	struct err copy = *e;
+
+	/* A conflict or a name in use is between Kubernetes and us; as a 409 it would say something
+	 * else. So with our own rights. */
+	if (e->code == ERR_TIMEOUT || e->code == ERR_CONFLICT || e->code == ERR_EXISTS)
+		copy.code = ERR_UNAVAILABLE;
+	else if (e->code == ERR_FORBIDDEN)
+		copy.code = ERR_INTERNAL;
+	op_end(op, NULL, &copy);
+}
+
 bool
 service_op_resumed(const struct service_op *op)
 {
@@ -183,7 +197,7 @@ on_looked(int status UNUSED, const json_t *obj, const struct err *e, void *arg)
 
 	op->call = NULL;
 	if (e != NULL) {
-		op_end(op, NULL, e);
+		op_kube_failed(op, e);
 		return;
 	}
 	if (item != NULL) {
@@ -259,7 +273,7 @@ on_written(int status UNUSED, const json_t *obj, const struct err *e, void *arg)
 		return;
 	}
 	if (e != NULL) {
-		op_end(op, NULL, e);
+		op_kube_failed(op, e);
 		return;
 	}
 	kube_cache_apply(sandbox_view_replicasets(op->svc->conf.view), obj);

@@ -25,7 +25,8 @@
 #include "kube/kube_event.h"
 
 #define SERVICE_START_TIMEOUT SECONDS(55) /* create and resume; clients give up after 60 s */
-#define SERVICE_PAUSE_WAIT SECONDS(30)    /* a resume waits this long for a pause in flight */
+#define SERVICE_PAUSE_WAIT                                                                         \
+	SECONDS(30) /* a resume waits this long for a pause, and it for a start */
 #define SERVICE_UNSCHEDULABLE                                                                      \
 	SECONDS(15)              /* a pod that no node takes for so long fails the start           \
 	                          */
@@ -98,7 +99,8 @@ struct service_op *service_connect(struct service *s, const struct tenant *t, st
  * inside fn. */
 bool service_op_resumed(const struct service_op *op);
 
-/* Stops the pod and keeps the object. Already paused: ERR_CONFLICT. */
+/* Stops the pod and keeps the object; of one that starts, once it has started. Already paused:
+ * ERR_CONFLICT, unless it came in between: pauses at once all succeed. */
 struct service_op *service_pause(
     struct service *s, const struct tenant *t, struct strv id, service_fn fn, void *arg);
 

@@ -87,14 +87,36 @@ build(struct service_op *op, const struct create_request *req, json_t **rs, stru
 		.volume_mounts = req->volume_mounts,
 		.mcp = req->mcp,
 		.sealed = sealed };
-	return blueprint_render(settings_blueprint(s->conf.settings),
-	    &(struct blueprint_env){
-	        .ns = s->conf.ns, .envd_image = s->conf.envd_image, .rev = "" },
-	    &spec, rs, e);
+	if (blueprint_render(settings_blueprint(s->conf.settings),
+	        &(struct blueprint_env){
+	            .ns = s->conf.ns, .envd_image = s->conf.envd_image, .rev = "" },
+	        &spec, rs, e) == 0)
+		return 0;
+	if (e->code == ERR_INVALID)
+		e->code = ERR_INTERNAL; /* the operator's mistake, not the caller's */
+	return -1;
 }
 
 static void
-on_created(int status UNUSED, const json_t *obj, const struct err *e, void *arg)
+on_undone(int status UNUSED, const json_t *obj UNUSED, const struct err *e UNUSED, void *arg UNUSED)
+{
+}
+
+/* The answer was lost, so the object may be there (an unknown name that "exists" is our own, said
+ * twice by the transport). Nobody will be told of it. Best effort: the controller ends what stays.
+ */
+static void
+undo(struct service_op *op)
+{
+	const struct service *s = op->svc;
+	char name[SANDBOX_NAME_MAX + 8];
+
+	(void)snprintf(name, sizeof(name), "sbx-%s", op->id);
+	kube_delete(s->conf.kube, &KUBE_REPLICASETS, s->conf.ns, name, NULL, on_undone, NULL);
+}
+
+static void
+on_created(int status, const json_t *obj, const struct err *e, void *arg)
 {
 	struct service_op *op = arg;
 	struct service *s = op->svc;
@@ -102,7 +124,9 @@ on_created(int status UNUSED, const json_t *obj, const struct err *e, void *arg)
 
 	op->call = NULL;
 	if (e != NULL) {
-		op_end(op, NULL, e);
+		if (status == 0 || e->code == ERR_TIMEOUT || e->code == ERR_EXISTS)
+			undo(op);
+		op_kube_failed(op, e);
 		return;
 	}
 	kube_cache_apply(sandbox_view_replicasets(s->conf.view), obj);

@@ -8,6 +8,33 @@
 #include "base/str.h"
 #include "domain/sandbox_patch.h"
 
+/* --- waiting for another state --- */
+
+static void
+on_change(struct strv id UNUSED, const struct sandbox_entry *entry UNUSED, void *arg)
+{
+	struct service_op *op = arg;
+	struct sandbox_entry now;
+
+	if (!op_visible(op, &now)) {
+		op_fail(op, ERR_NOT_FOUND, "Sandbox \"%s\" was killed", op->id);
+	} else if (now.state != op->left) {
+		sandbox_view_unsubscribe(&op->sub);
+		timer_stop(&op->deadline);
+		op->kind->act(op, &now);
+	}
+}
+
+/* Decides again once the state is another one. */
+static void
+wait_for_change(struct service_op *op, enum sandbox_state left, void (*on_overdue)(void *arg))
+{
+	op->left = left;
+	timer_init(&op->deadline, op->svc->conf.loop, on_overdue, op);
+	timer_start(&op->deadline, SERVICE_PAUSE_WAIT);
+	sandbox_view_subscribe(op->svc->conf.view, &op->sub, strv_of(op->id), on_change, op);
+}
+
 /* --- get --- */
 
 static void
@@ -33,7 +60,7 @@ on_deleted(int status UNUSED, const json_t *obj UNUSED, const struct err *e, voi
 
 	op->call = NULL;
 	if (e != NULL && e->code != ERR_NOT_FOUND && e->code != ERR_CONFLICT) {
-		op_end(op, NULL, e);
+		op_kube_failed(op, e);
 		return;
 	}
 	/* Routing forgets first: from here on the gateway answers "not found" and cuts what still
@@ -130,25 +157,6 @@ on_pause_overdue(void *arg)
 	op_end(op, NULL, &e);
 }
 
-static void act_connect(struct service_op *op, const struct sandbox_entry *entry);
-
-static void
-on_pausing_change(struct strv id UNUSED, const struct sandbox_entry *entry UNUSED, void *arg)
-{
-	struct service_op *op = arg;
-	struct sandbox_entry now;
-
-	if (op->call != NULL)
-		return;
-	if (!op_visible(op, &now)) {
-		op_fail(op, ERR_NOT_FOUND, "Sandbox \"%s\" was killed", op->id);
-	} else if (now.state != SANDBOX_PAUSING) {
-		sandbox_view_unsubscribe(&op->sub);
-		timer_stop(&op->deadline);
-		act_connect(op, &now);
-	}
-}
-
 static void
 act_connect(struct service_op *op, const struct sandbox_entry *entry)
 {
@@ -161,10 +169,7 @@ act_connect(struct service_op *op, const struct sandbox_entry *entry)
 		write_resume(op, s);
 		break;
 	case SANDBOX_PAUSING:
-		timer_init(&op->deadline, op->svc->conf.loop, on_pause_overdue, op);
-		timer_start(&op->deadline, SERVICE_PAUSE_WAIT);
-		sandbox_view_subscribe(
-		    op->svc->conf.view, &op->sub, strv_of(op->id), on_pausing_change, op);
+		wait_for_change(op, entry->state, on_pause_overdue);
 		break;
 	case SANDBOX_CREATING:
 	case SANDBOX_RESUMING:
@@ -218,12 +223,36 @@ service_connect(struct service *s, const struct tenant *t, struct strv id, int64
 
 /* --- pause --- */
 
+static void act_pause(struct service_op *op, const struct sandbox_entry *entry);
+
+/* It does not become ready: then it is paused as it is. */
+static void
+on_start_overdue(void *arg)
+{
+	struct service_op *op = arg;
+	struct sandbox_entry now;
+
+	sandbox_view_unsubscribe(&op->sub);
+	op->waited = true;
+	if (op_visible(op, &now))
+		act_pause(op, &now);
+	else
+		op_fail(op, ERR_NOT_FOUND, "Sandbox \"%s\" was killed", op->id);
+}
+
 static void
 act_pause(struct service_op *op, const struct sandbox_entry *entry)
 {
-	if (entry->state == SANDBOX_PAUSED || entry->state == SANDBOX_PAUSING)
+	bool paused = entry->state == SANDBOX_PAUSED || entry->state == SANDBOX_PAUSING;
+	bool starting = entry->state == SANDBOX_CREATING || entry->state == SANDBOX_RESUMING;
+
+	if (paused && op->tries > 0)
+		op_end(op, entry, NULL); /* another pause was first: both did what was asked */
+	else if (paused)
 		op_fail(op, ERR_CONFLICT, "Error pausing sandbox - sandbox '%s' is already paused",
 		    op->id);
+	else if (starting && !op->waited) /* whoever starts it gets it first */
+		wait_for_change(op, entry->state, on_start_overdue);
 	else
 		op_write(op, entry->sandbox, sandbox_patch_pause(entry->sandbox, clock_wall()));
 }

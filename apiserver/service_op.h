@@ -49,6 +49,8 @@ struct service_op {
 	int tries;
 	int64_t timeout; /* seconds, as asked */
 	bool resumed;
+	enum sandbox_state left; /* the one to be left while it waits for a change */
+	bool waited;             /* for a start, long enough */
 	/* of starting (service_start.c) */
 	bool created; /* the object is ours to remove when the start fails */
 	bool in_flight;
@@ -67,6 +69,8 @@ struct service_op *op_new(struct service *s, const struct op_kind *kind, const s
 /* Ends the operation: releases everything, calls back, frees. */
 void op_end(struct service_op *op, const struct sandbox_entry *entry, const struct err *e);
 void op_fail(struct service_op *op, enum err_code code, const char *fmt, ...) PRINTF(3, 4);
+/* The same for a call to Kubernetes that failed for good: its error becomes the caller's. */
+void op_kube_failed(struct service_op *op, const struct err *e);
 /* Releases without calling back. */
 void op_free(struct service_op *op);
 

@@ -93,8 +93,9 @@ start_failed(struct service_op *op, const struct err *e)
 	struct err copy = *e;
 
 	metric_add(&starts, err_name(e->code), 1);
-	log_warn("sandbox did not start", log_s("action", op->kind->name), log_s("sandbox", op->id),
-	    log_err(e));
+	if (e->code != ERR_INTERNAL) /* which op_end logs */
+		log_warn("sandbox did not start", log_s("action", op->kind->name),
+		    log_s("sandbox", op->id), log_err(e));
 	if (sandbox_view_by_id(op->svc->conf.view, strv_of(op->id), &entry) &&
 	    entry.sandbox != NULL)
 		op_event(op->svc, entry.sandbox, true, "StartFailed", copy.msg);
@@ -202,6 +203,7 @@ check(struct service_op *op)
 {
 	struct sandbox_entry entry;
 	const struct pod *live;
+	const char *refused;
 
 	if (!op_visible(op, &entry)) {
 		start_fail(op, ERR_NOT_FOUND, "the sandbox was killed while it started", "");
@@ -211,9 +213,10 @@ check(struct service_op *op)
 		start_fail(op, ERR_CONFLICT, "the sandbox was paused while it started", "");
 		return;
 	}
-	if (entry.sandbox->replica_failure != NULL && entry.pod_n == 0) {
-		start_fail(
-		    op, ERR_LIMIT, "Kubernetes refused the pod", entry.sandbox->replica_failure);
+	refused = entry.sandbox->replica_failure;
+	if (refused != NULL && entry.pod_n == 0) {
+		start_fail(op, strstr(refused, "exceeded quota") ? ERR_LIMIT : ERR_INTERNAL,
+		    "Kubernetes refused the pod", refused);
 		return;
 	}
 	for (size_t i = 0; i < entry.pod_n; i++)
