@@ -52,7 +52,7 @@ filter_done(struct filter *f)
 
 /* --- reading the query --- */
 
-/* Decodes once more, as form text; NULL on a bad escape. */
+/* Decodes once more, as form text; NULL on a bad escape, or a NUL, which no text of ours holds. */
 static char *
 decode(struct strv v)
 {
@@ -60,7 +60,8 @@ decode(struct strv v)
 	char *text = NULL;
 
 	strbuf_init(&b, v.n + 1);
-	if (url_decode(v, true, &b) == 0 && strbuf_take(&b, &text, NULL) == -1)
+	if (url_decode(v, true, &b) == 0 && strv_chr(strbuf_view(&b), '\0') == -1 &&
+	    strbuf_take(&b, &text, NULL) == -1)
 		text = NULL;
 	strbuf_done(&b);
 	return text;
