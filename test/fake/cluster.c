@@ -489,6 +489,12 @@ cluster_fail(struct cluster *f, const struct cluster_fault *fault)
 	f->fault[f->fault_n++] = *fault;
 }
 
+void
+cluster_no_faults(struct cluster *f)
+{
+	f->fault_n = 0;
+}
+
 static struct cluster_fault *
 find_fault(struct cluster *f, const struct call *c)
 {

@@ -56,6 +56,7 @@ struct cluster_fault {
 	unsigned times;
 };
 void cluster_fail(struct cluster *f, const struct cluster_fault *fault);
+void cluster_no_faults(struct cluster *f);
 
 /* Such requests wait; cluster_release lets those that wait through, in order, as if they came
  * then. Held until released: also the ones that come later. */
