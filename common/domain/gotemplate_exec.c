@@ -210,7 +210,7 @@ static int
 eval_pipe(struct run *r, const struct gotemplate_pipe *p, const struct gotemplate_val *dot,
     struct gotemplate_val *ret)
 {
-	struct gotemplate_val v = { 0 }, after;
+	struct gotemplate_val v = { 0 }, after = { 0 };
 
 	for (const struct gotemplate_command *c = p->commands; c != NULL; c = c->next) {
 		const struct gotemplate_operand *first = c->operands;
@@ -250,7 +250,7 @@ static int
 run_value(struct run *r, const struct gotemplate_node *node, const struct gotemplate_val *dot)
 {
 	struct strbuf text CLEANUP(strbuf_done) = { 0 };
-	struct gotemplate_val v;
+	struct gotemplate_val v = { 0 };
 	int rc = 0;
 
 	if (eval_pipe(r, node->pipe, dot, &v) == -1)
@@ -279,7 +279,7 @@ run_if(struct run *r, const struct gotemplate_node *node, const struct gotemplat
 	int rc = 0;
 
 	for (;;) {
-		struct gotemplate_val v;
+		struct gotemplate_val v = { 0 };
 
 		if (eval_pipe(r, node->pipe, dot, &v) == -1)
 			return -1;
@@ -358,7 +358,7 @@ range_object(struct run *r, const struct gotemplate_node *node, const json_t *ob
 static int
 run_range(struct run *r, const struct gotemplate_node *node, const struct gotemplate_val *dot)
 {
-	struct gotemplate_val v;
+	struct gotemplate_val v = { 0 };
 	int rc;
 
 	if (eval_pipe(r, node->pipe, dot, &v) == -1)

@@ -255,7 +255,7 @@ static int
 fn_eq(const struct gotemplate_call *c, struct gotemplate_val *ret)
 {
 	bool equal = false;
-	int order;
+	int order = 0;
 
 	for (size_t i = 1; i < c->n && !equal; i++) {
 		if (compare(c, &c->args[0], &c->args[i], &order) == -1)
@@ -269,7 +269,7 @@ fn_eq(const struct gotemplate_call *c, struct gotemplate_val *ret)
 static int
 fn_ne(const struct gotemplate_call *c, struct gotemplate_val *ret)
 {
-	int order;
+	int order = 0;
 
 	if (compare(c, &c->args[0], &c->args[1], &order) == -1)
 		return -1;
@@ -289,7 +289,7 @@ ordered(const struct gotemplate_call *c, int *order)
 static int
 fn_lt(const struct gotemplate_call *c, struct gotemplate_val *ret)
 {
-	int order;
+	int order = 0;
 
 	if (ordered(c, &order) == -1)
 		return -1;
@@ -300,7 +300,7 @@ fn_lt(const struct gotemplate_call *c, struct gotemplate_val *ret)
 static int
 fn_le(const struct gotemplate_call *c, struct gotemplate_val *ret)
 {
-	int order;
+	int order = 0;
 
 	if (ordered(c, &order) == -1)
 		return -1;
@@ -311,7 +311,7 @@ fn_le(const struct gotemplate_call *c, struct gotemplate_val *ret)
 static int
 fn_gt(const struct gotemplate_call *c, struct gotemplate_val *ret)
 {
-	int order;
+	int order = 0;
 
 	if (ordered(c, &order) == -1)
 		return -1;
@@ -322,7 +322,7 @@ fn_gt(const struct gotemplate_call *c, struct gotemplate_val *ret)
 static int
 fn_ge(const struct gotemplate_call *c, struct gotemplate_val *ret)
 {
-	int order;
+	int order = 0;
 
 	if (ordered(c, &order) == -1)
 		return -1;

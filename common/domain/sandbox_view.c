@@ -349,16 +349,17 @@ pod_index(const struct item *it, const struct pod *p)
 static void
 pod_append(struct item *it, const struct pod *p)
 {
-	const struct pod *one = it->pods.one;
+	const struct pod **list;
 
 	if (it->pod_n == 0) {
 		it->pods.one = p;
 	} else {
-		it->pods.many =
-		    xrealloc(it->pod_n > 1 ? it->pods.many : NULL, (it->pod_n + 1) * sizeof(p));
-		if (it->pod_n == 1)
-			it->pods.many[0] = one;
-		it->pods.many[it->pod_n] = p;
+		list = xcalloc(it->pod_n + 1, sizeof(void *)); /* few pods, few changes */
+		memcpy(list, item_pods(it), it->pod_n * sizeof(void *));
+		list[it->pod_n] = p;
+		if (it->pod_n > 1)
+			xfree(it->pods.many);
+		it->pods.many = list;
 	}
 	it->pod_n++;
 }

@@ -114,15 +114,16 @@ fill(const struct template_pattern *p, pcre2_match_data *match, struct strv subj
 
 	while (image.n > 0) {
 		struct strv group;
-		int i;
+		int number;
+		size_t i;
 
 		strbuf_addv(out, next_group(&image, &group));
 		if (group.n == 0)
 			continue;
-		i = group_number(p, group);
+		number = group_number(p, group);
+		i = number > 0 ? (size_t)number : n;
 		/* A group that took no part in the match is empty. */
-		if (i < 0 || (uint32_t)i >= n || at[2 * i] == PCRE2_UNSET ||
-		    at[2 * i + 1] < at[2 * i])
+		if (i >= n || at[2 * i] == PCRE2_UNSET || at[2 * i + 1] < at[2 * i])
 			continue;
 		strbuf_add(out, subject.p + at[2 * i], at[2 * i + 1] - at[2 * i]);
 	}

@@ -78,7 +78,7 @@ trim_space(struct strv s)
 int
 template_ref_parse(struct strv text, struct template_ref *ret, struct err *e)
 {
-	struct strv whole = trim_space(text), ns = STRV_NONE, name, tag;
+	struct strv whole = trim_space(text), ns, name, tag;
 	ptrdiff_t slash = strv_chr(whole, '/'), colon;
 	struct template_ref ref = { 0 };
 
