@@ -35,10 +35,11 @@ files_of() { (cd "$ROOT" && find "$@" -type f ! -name '*~' ! -name '*.swp' -prin
 # fresh NAME HASH: the archive is here and was made from these inputs.
 fresh() { [ -s "$OUT/$1.tar" ] && [ "$(cat "$OUT/$1.hash" 2> /dev/null)" = "$2" ]; }
 
-# archive NAME REFERENCE HASH: the finished image as an OCI archive; layers as they are, the node unpacks them anyway.
+# archive NAME REFERENCE HASH: the finished image as an archive that keeps layers as they are (an OCI archive would be
+# compressed, which takes longer than all the rest).
 archive() {
 	rm -f "$OUT/$1".{tar.new,hash}
-	bh push -q -D "$2" "oci-archive:$OUT/$1.tar.new:$2"
+	bh push -q "$2" "docker-archive:$OUT/$1.tar.new:$2"
 	mv -f "$OUT/$1.tar.new" "$OUT/$1.tar"
 	echo "$3" > "$OUT/$1.hash"
 }
@@ -55,7 +56,9 @@ apt_sources() {
 }
 
 make_debian() {
-	local c opts=() line
+	local c line opts=()
+	printf '%s;\n' 'Dir::Cache::pkgcache ""' 'Dir::Cache::srcpkgcache ""' 'Acquire::Languages "none"' \
+		'APT::Keep-Downloaded-Packages "false"' > "$OUT/clean"
 	while IFS= read -r line; do [ -z "$line" ] || opts+=("--aptopt=$line"); done < <(apt_settings)
 	for line in doc man info locale lintian groff linda; do opts+=("--dpkgopt=path-exclude=/usr/share/$line/*"); done
 	opts+=("--dpkgopt=path-include=/usr/share/doc/*/copyright")
@@ -64,20 +67,22 @@ make_debian() {
 	[ ! -s "$OUT/sources.list" ] || opts+=("$OUT/sources.list") # else mmdebstrap's own choice
 	rm -f "$OUT/debian.tar"
 	bh rmi --all --force > /dev/null 2>&1 || true # all that was built on the earlier one
-	mmdebstrap --quiet --variant=minbase "${opts[@]}"
+	mmdebstrap --quiet --variant=minbase --include=usr-is-merged --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr "${opts[@]}"
 	c=$(bh from scratch)
 	bh add -q "$c" "$OUT/debian.tar" /
+	# as in the published image: apt keeps nothing that it can fetch or make again
+	bh add -q "$c" "$OUT/clean" /etc/apt/apt.conf.d/clean
 	bh config --cmd /bin/bash "$c"
 	bh commit -q "$c" "$DEBIAN"
 	bh rm "$c"
-	rm -f "$OUT/debian.tar" "$OUT/sources.list"
+	rm -f "$OUT/debian.tar" "$OUT/sources.list" "$OUT/clean"
 }
 
 need_debian() {
 	local h files
 	files=$(grep -rls bookworm /etc/apt/sources.list /etc/apt/sources.list.d || true)
 	# shellcheck disable=SC2086 # one word each
-	h=$({ apt_settings; cat $files < /dev/null; } | hash_of)
+	h=$({ declare -f make_debian; apt_settings; cat $files < /dev/null; } | hash_of)
 	[ "$(cat "$OUT/debian.hash" 2> /dev/null)" = "$h" ] && return 0
 	step "Debian (mmdebstrap)" quiet "$CACHE/log/debian.log" make_debian
 	echo "$h" > "$OUT/debian.hash"

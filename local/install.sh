@@ -3,7 +3,7 @@
 CLUSTER=$ROOT/local/cluster
 
 # Changes when an image does, so that its pods are made anew (the tag stays the same).
-image_digest() { tar -xOf "$CACHE/images/$1-dev.tar" index.json | sed 's/.*"digest":"sha256:\([0-9a-f]\{16\}\).*/\1/'; }
+image_digest() { tar -xOf "$CACHE/images/$1-dev.tar" manifest.json | sed 's/.*"Config":"\([0-9a-f]\{16\}\).*/\1/'; }
 
 # install_release NAMESPACE HTTPS_PORT [helm argument]…
 install_release() {
