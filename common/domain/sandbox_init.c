@@ -123,6 +123,8 @@ post(void *arg)
 	struct sandbox_init *i = arg;
 	int64_t left = i->conf.deadline - loop_now(kube_loop(i->conf.kube));
 
+	if (left < MILLIS(1))
+		left = MILLIS(1); /* a timer came late: it ends by the same way */
 	i->call = http_call(i->conf.kube,
 	    &(struct http_call_req){ .method = "POST",
 	        .url = i->url,

@@ -488,6 +488,22 @@ TEST(a_start_has_an_end)
 	assert_removed();
 }
 
+TEST(a_start_has_an_end_also_while_envd_is_asked)
+{
+	struct result r;
+	const char *id = create_and_wait(&r);
+	char ip[16];
+
+	memcpy(ip, rig.envd_ip, sizeof(ip));
+	snprintf(rig.envd_ip, sizeof(rig.envd_ip), "127.254.254.254"); /* nothing listens there */
+	rig_pod(&rig, id, "p", rig_status_running(&rig, 0));
+	memcpy(rig.envd_ip, ip, sizeof(ip));
+	rig_advance(&rig, SERVICE_START_TIMEOUT + SECONDS(5)); /* every timer is late */
+	ENDS(r, ERR_TIMEOUT);
+	assert_removed();
+	cluster_remove(rig.cluster, "pods", "p");
+}
+
 /* --- somebody else meanwhile --- */
 
 TEST(killed_while_it_starts)
@@ -603,6 +619,7 @@ main(void)
 		C(quota_on_the_pod),
 		C(envd_that_refuses),
 		C(a_start_has_an_end),
+		C(a_start_has_an_end_also_while_envd_is_asked),
 		C(killed_while_it_starts),
 		C(a_pause_waits_for_the_start),
 		C(a_pause_does_not_wait_for_ever),
