@@ -17,8 +17,8 @@ struct job {
 	TAILQ_ENTRY(job) link;
 	struct reconciler *r;
 	char id[SANDBOX_ID_MAX + 1];
-	char *name; /* of the ReplicaSet; NULL for an orphan's pod */
-	enum action_type type;
+	char *name, *uid;     /* of the ReplicaSet; NULL for an orphan's pod */
+	struct action action; /* without its pod, which may be gone by now */
 	struct kube_call *call;
 	struct sandbox_init *init;
 };
@@ -48,7 +48,23 @@ job_free(struct job *j)
 	sandbox_init_cancel(j->init);
 	TAILQ_REMOVE(&j->r->jobs, j, link);
 	xfree(j->name);
+	xfree(j->uid);
 	xfree(j);
+}
+
+/* Said once it is true: a lost race or a failure is no event in the sandbox's life. */
+static void
+tell(const struct job *j)
+{
+	const struct reconciler_conf *c = &j->r->conf;
+
+	if (j->name != NULL && j->action.reason != NULL)
+		kube_event(c->recorder,
+		    &(struct kube_ref){
+		        .res = &KUBE_REPLICASETS, .ns = c->ns, .name = j->name, .uid = j->uid },
+		    j->action.type == ACTION_DROP, j->action.reason, "%s", j->action.message);
+	log_info(
+	    "action done", log_s("action", action_name(j->action.type)), log_s("sandbox", j->id));
 }
 
 static void
@@ -59,17 +75,22 @@ job_end(struct job *j, const struct err *e)
 	/* A lost race is not a failure: the winner's change is on its way to us and queues the key
 	 * again. */
 	bool failed = e != NULL && e->code != ERR_CONFLICT && e->code != ERR_NOT_FOUND;
+	int64_t again = j->action.look_again;
 
 	memcpy(id, j->id, sizeof(id));
-	metric_add(failed ? &failures : &actions, action_name(j->type), 1);
-	if (failed)
-		log_warn("action failed", log_s("action", action_name(j->type)),
+	if (e == NULL) {
+		metric_add(&actions, action_name(j->action.type), 1);
+		tell(j);
+	} else if (failed) {
+		metric_add(&failures, action_name(j->action.type), 1);
+		log_warn("action failed", log_s("action", action_name(j->action.type)),
 		    log_s("sandbox", id), log_err(e));
-	else if (e == NULL)
-		log_info(
-		    "action done", log_s("action", action_name(j->type)), log_s("sandbox", id));
+	}
 	job_free(j);
 	queue_done(r->queue, strv_of(id), failed);
+	/* The back-off must not outlast what is due before it is over. */
+	if (failed && again != DECIDE_NEVER)
+		queue_add(r->queue, strv_of(id), again);
 }
 
 /* --- acting --- */
@@ -133,11 +154,14 @@ static void
 init_sandbox(struct job *j, const struct sandbox *s, const struct pod *p)
 {
 	const struct reconciler_conf *c = &j->r->conf;
+	int64_t time = RECONCILE_INIT_TIME, left = s->end_at - clock_wall();
 
+	if (s->end_at != TIME_NEVER && left < time)
+		time = left; /* then it is ended, initialised or not */
 	j->init = sandbox_init_start(&(struct sandbox_init_conf){ .kube = c->kube,
 	                                 .ns = c->ns,
 	                                 .key = settings_install_key(c->settings),
-	                                 .deadline = loop_now(c->loop) + RECONCILE_INIT_TIME },
+	                                 .deadline = loop_now(c->loop) + time },
 	    s, p, on_initialised, j);
 }
 
@@ -157,18 +181,14 @@ act(struct reconciler *r, struct strv id, const struct sandbox_entry *seen, cons
 	const struct sandbox *s = seen->sandbox;
 
 	j->r = r;
-	j->type = a->type;
+	j->action = *a;
+	j->action.pod = NULL;
 	memcpy(j->id, id.p, id.n);
 	TAILQ_INSERT_TAIL(&r->jobs, j, link);
-	if (s != NULL)
+	if (s != NULL) {
 		j->name = xstrdup(s->name);
-	if (s != NULL && a->reason != NULL)
-		kube_event(r->conf.recorder,
-		    &(struct kube_ref){ .res = &KUBE_REPLICASETS,
-		        .ns = r->conf.ns,
-		        .name = s->name,
-		        .uid = s->uid },
-		    a->type == ACTION_DROP, a->reason, "%s", a->message);
+		j->uid = xstrdup(s->uid);
+	}
 	switch (a->type) {
 	case ACTION_END_KILL:
 	case ACTION_DROP:
