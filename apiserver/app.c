@@ -141,6 +141,22 @@ start_server(struct app *app, struct err *e)
 	    app->metrics_server, conf_text(app->conf, "METRICS_ADDR"), NULL, NULL, e);
 }
 
+/* What is told to clients may have a port; a request's host is compared without. */
+static void
+start_gateway(struct app *app)
+{
+	struct strv port,
+	    host = strv_cut(strv_of(conf_text(app->conf, "SANDBOX_DOMAIN")), ':', &port);
+	CLEANUP(xfreep) char *domain = strv_dup(host);
+
+	app->gateway = gateway_new(&(struct gateway_conf){ .loop = app->loop,
+	    .view = app->view,
+	    .key = settings_install_key(app->settings),
+	    .metrics = app->metrics,
+	    .domain = domain,
+	    .arg = app });
+}
+
 int
 app_start(struct app *app, struct err *e)
 {
@@ -148,16 +164,12 @@ app_start(struct app *app, struct err *e)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	app->metrics = metrics_new();
 	api_metrics(app->metrics);
+	kube_metrics_add(app->metrics);
 	timer_init(&app->tick, app->loop, on_tick, app);
 	timer_start(&app->tick, TICK);
 	if (start_kube(app, e) == -1)
 		return -1;
-	app->gateway = gateway_new(&(struct gateway_conf){ .loop = app->loop,
-	    .view = app->view,
-	    .key = settings_install_key(app->settings),
-	    .metrics = app->metrics,
-	    .domain = conf_text(app->conf, "SANDBOX_DOMAIN"),
-	    .arg = app });
+	start_gateway(app);
 	if (start_server(app, e) == -1)
 		return -1;
 	log_info("apiserver started", log_s("version", AGENT_SANDBOX_VERSION),

@@ -84,6 +84,7 @@ app_start(struct app *app, struct err *e)
 {
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	app->metrics = metrics_new();
+	kube_metrics_add(app->metrics);
 	if (http_server_new(app->loop,
 	        &(struct http_server_conf){
 	            .max_conns = 100, .on_request = health_handle, .arg = app },
