@@ -383,26 +383,34 @@ TEST(subscribers_hear_what_they_asked_for)
 	sandbox_view_unsubscribe(&one.sub); /* the view is gone: nothing to do */
 }
 
+/* Four listen; the second ends one of them while all are being told. split: how many listen to the
+ * id, the rest to all. */
+static void
+go_while_told(int victim, int split)
+{
+	static const char *const want[] = { ALL4, ALL4, "0:a=creating 1:a=creating 3:a=creating ",
+		"0:a=creating 1:a=creating 2:a=creating " };
+	struct listener l[4] = { { .name = "0" }, { .name = "1" }, { .name = "2" },
+		{ .name = "3" } };
+	struct sandbox_view *v = open_view();
+
+	for (int i = 0; i < 4; i++)
+		sandbox_view_subscribe(
+		    v, &l[i].sub, i < split ? STRV("a") : STRV_NONE, on_notice, &l[i]);
+	l[1].kill = &l[victim].sub;
+	put_rs("n1", "a", "t", "running");
+	expect(want[victim]);
+	for (int i = 0; i < 4; i++)
+		sandbox_view_unsubscribe(&l[i].sub);
+	sandbox_view_free(v);
+}
+
 TEST(subscribers_may_go_while_being_told)
 {
 	for (int victim = 0; victim < 4; victim++) {
-		struct sandbox_view *v = open_view();
-		struct listener l[4] = { { .name = "0" }, { .name = "1" }, { .name = "2" },
-			{ .name = "3" } };
-		static const char *const want[] = { ALL4, ALL4,
-			"0:a=creating 1:a=creating 3:a=creating ",
-			"0:a=creating 1:a=creating 2:a=creating " };
-
-		/* 0 and 1 listen to a, 2 and 3 to all; 1 ends one of the four. */
-		for (int i = 0; i < 4; i++)
-			sandbox_view_subscribe(
-			    v, &l[i].sub, i < 2 ? STRV("a") : STRV_NONE, on_notice, &l[i]);
-		l[1].kill = &l[victim].sub;
-		put_rs("n1", "a", "t", "running");
-		expect(want[victim]);
-		for (int i = 0; i < 4; i++)
-			sandbox_view_unsubscribe(&l[i].sub);
-		sandbox_view_free(v);
+		go_while_told(victim, 0);
+		go_while_told(victim, 2);
+		go_while_told(victim, 4);
 	}
 }
 
