@@ -63,11 +63,20 @@ gw_session_set(struct gw_session *s, enum gw_state state)
 		return; /* the hot path: nothing waits there, and the end is logged anyway */
 	g->waiting_n += is_waiting(state);
 	g->waiting_n -= is_waiting(old);
-	log_at(LOG_DEBUG, "gateway session", log_s("sandbox", s->box->id),
-	    log_i("port", s->port), log_s("from", state_names[old]),
-	    log_s("to", state_names[state]));
+	log_at(LOG_DEBUG, "gateway session", log_s("sandbox", s->box->id), log_i("port", s->port),
+	    log_s("from", state_names[old]), log_s("to", state_names[state]));
 	if (old == GW_RESUME)
 		gw_box_wake_left(s->box);
+}
+
+void
+gw_timer(struct gw_session *s, int64_t ns)
+{
+	if (ns > 0)
+		timer_start(&s->timer, ns);
+	else if (s->timed)
+		timer_stop(&s->timer);
+	s->timed = ns > 0;
 }
 
 void
@@ -87,8 +96,8 @@ gw_session_moved(struct gw_session *s)
 /* --- answers of our own --- */
 
 static void
-answer(struct gateway *g, struct http_req *r, const struct gw_hints *hints,
-    const struct gw_fail *f, int retry_after)
+answer(struct gateway *g, struct http_req *r, const struct gw_hints *hints, const struct gw_fail *f,
+    int retry_after)
 {
 	struct http_field fields[2];
 	char seconds[16];
@@ -253,9 +262,9 @@ admit(struct gateway *g, const struct http_head *h, struct gw_route *route, stru
 		if (route->port == ENVD_PORT)
 			return admit(g, h, route, f);
 	}
-	f->kind = box == NULL       ? GW_FAIL_NOT_FOUND
-	    : route->port == 0      ? GW_FAIL_BAD_PORT
-	                            : check_box(g, box, h, route->port, f);
+	f->kind = box == NULL  ? GW_FAIL_NOT_FOUND
+	    : route->port == 0 ? GW_FAIL_BAD_PORT
+	                       : check_box(g, box, h, route->port, f);
 	return f->kind == GW_FAIL_NONE ? box : NULL;
 }
 
@@ -338,14 +347,13 @@ gw_session_end(struct gw_session *s, const char *result, bool keep_up)
 
 	if (result) {
 		gw_count_result(result);
-		log_at(GW_LOG, "gateway request", log_s("sandbox", box->id),
-		    log_i("port", s->port), log_s("result", result), log_i("status", s->status),
+		log_at(GW_LOG, "gateway request", log_s("sandbox", box->id), log_i("port", s->port),
+		    log_s("result", result), log_i("status", s->status),
 		    log_i("us", took / NS_PER_US));
 	}
 	if (s->state != GW_TUNNEL)
 		gw_count_latency(took);
-	if (timer_pending(&s->timer))
-		timer_stop(&s->timer);
+	gw_timer(s, 0);
 	if (s->flush.queued)
 		loop_undefer(g->conf.loop, &s->flush);
 	if (s->up)
@@ -463,7 +471,7 @@ wait_for(struct gw_session *s, enum gw_state state, int64_t most)
 		return;
 	}
 	gw_session_set(s, state);
-	timer_start(&s->timer, s->deadline - now);
+	gw_timer(s, s->deadline - now);
 	gw_pump_update(s);
 	if (state == GW_RESUME) {
 		s->box->wake_waiters++;
@@ -478,7 +486,7 @@ try_connect(struct gw_session *s)
 	int64_t left = s->connect_by - loop_now(s->g->conf.loop);
 
 	if (left > 0 && gw_up_connect(s, &e) == 0) {
-		timer_start(&s->timer, left);
+		gw_timer(s, left);
 		return;
 	}
 	gw_count_connect(false);
@@ -503,8 +511,7 @@ begin_connect(struct gw_session *s)
 void
 gw_session_resolve(struct gw_session *s)
 {
-	if (timer_pending(&s->timer))
-		timer_stop(&s->timer);
+	gw_timer(s, 0);
 	if (s->up)
 		gw_up_close(s->up);
 	gw_session_set(s, GW_RESOLVE);
@@ -532,7 +539,7 @@ gw_session_resolve(struct gw_session *s)
 void
 gw_session_connected(struct gw_session *s)
 {
-	timer_stop(&s->timer);
+	gw_timer(s, 0);
 	gw_session_set(s, GW_STREAM);
 	gw_pump_start(s);
 }
@@ -561,7 +568,7 @@ gw_session_lost(struct gw_session *s, const char *why)
 		if (up)
 			gw_up_close(up);
 		if (++s->tries < GW_CONNECT_TRIES && now < s->connect_by)
-			timer_start(&s->timer, s->tries * GW_CONNECT_STEP);
+			gw_timer(s, s->tries * GW_CONNECT_STEP);
 		else
 			port_closed(s);
 		return;
@@ -596,7 +603,7 @@ gw_session_not_ready(struct gw_session *s)
 	/* The view may say running of an incarnation that is gone: look again soon then. */
 	if (s->state == GW_WAIT && s->box->running && s->deadline - now > GW_READY_PAUSE) {
 		s->pausing = true;
-		timer_start(&s->timer, GW_READY_PAUSE);
+		gw_timer(s, GW_READY_PAUSE);
 	}
 }
 
@@ -605,6 +612,7 @@ session_timer(void *arg)
 {
 	struct gw_session *s = arg;
 
+	s->timed = false;
 	switch (s->state) {
 	case GW_RESUME:
 	case GW_WAIT:
@@ -679,6 +687,7 @@ gateway_new(const struct gateway_conf *conf)
 	g->conf = *conf;
 	g->domain_text = xstrdup(conf->domain ? conf->domain : "");
 	g->domain = strv_of(g->domain_text);
+	g->route = xcalloc(1, sizeof(*g->route));
 	g->boxes = map_new();
 	TAILQ_INIT(&g->active);
 	TAILQ_INIT(&g->dead);
@@ -719,38 +728,37 @@ gateway_free(struct gateway *g)
 	strbuf_done(&g->host);
 	strbuf_done(&g->body);
 	xfree(g->domain_text);
+	xfree(g->route);
 	xfree(g);
 }
 
 bool
 gateway_wants(const struct gateway *g, const struct http_head *h)
 {
-	struct gw_route route;
-
-	gw_route_find(g->domain, h, &route);
-	return route.how != GW_BY_NOTHING;
+	gw_route_find(g->domain, h, g->route);
+	return g->route->how != GW_BY_NOTHING;
 }
 
 void
 gateway_handle(struct gateway *g, struct http_req *r, const struct http_head *h)
 {
 	struct gw_fail f = { .kind = GW_FAIL_NONE };
-	struct gw_route route;
+	struct gw_route *route = g->route;
 	struct gw_session *s;
 	struct gw_hints hints;
 	struct gw_box *box;
 
-	gw_route_find(g->domain, h, &route);
-	BUG_ON(route.how == GW_BY_NOTHING);
-	box = admit(g, h, &route, &f);
+	BUG_ON(route->how == GW_BY_NOTHING);
+	box = admit(g, h, route, &f);
 	if (box == NULL) {
-		f.port = route.port;
+		f.port = route->port;
 		hints = gw_hints_of_head(h);
 		answer(g, r, &hints, &f, 0);
 		return;
 	}
 	s = session_new(g, r, h, box);
-	write_head(s, h, &route);
+	write_head(s, h, route);
+	route->how = GW_BY_NOTHING;
 	gw_box_moved(box);
 	gw_session_resolve(s);
 }

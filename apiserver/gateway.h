@@ -46,7 +46,8 @@ void gateway_free(struct gateway *g);
  * such a label, or by the path prefixes /sandboxes/router/{id}/{port}/ and /sandbox/{name}/. A
  * request for the API's own paths is never taken for it. */
 bool gateway_wants(const struct gateway *g, const struct http_head *h);
-/* Takes the request over and answers it, whatever happens. */
+/* Takes the request over and answers it, whatever happens. h is the head that gateway_wants has
+ * just said true to (what it found is used). */
 void gateway_handle(struct gateway *g, struct http_req *r, const struct http_head *h);
 
 #endif

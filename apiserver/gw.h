@@ -38,7 +38,7 @@
 #define GW_EARLY_WAIT SECONDS(2)          /* connection, and for how long */
 #define GW_HANGUP_MAX SECONDS(60)         /* a silent sandbox after the client's FIN */
 #define GW_IDLE_MAX SECONDS(24 * 60 * 60) /* no byte in either direction */
-#define GW_POOL_PORT_MAX 64               /* idle connections to one port */
+#define GW_POOL_PORT_MAX 512              /* idle connections to one port; they go after a second */
 #define GW_POOL_MAX 4096                  /* idle connections of one gateway */
 /* Common servers close after 2 s (gunicorn), 5 s (Node, uvicorn) or more; our envd after 610 s. */
 #define GW_POOL_IDLE SECONDS(1)
@@ -75,7 +75,7 @@ struct gw_session {
 	int64_t moved;                  /* loop time */
 	int64_t since;                  /* the head was complete */
 	int64_t deadline;               /* of waiting; 0 not begun */
-	struct timer timer;             /* means what the state says */
+	struct timer timer;             /* means what the state says; see gw_timer */
 	struct defer flush;             /* the head must go, body or not */
 	struct gw_buf head;             /* as sent, and behind it the body that is kept */
 	/* Everything from here on is zeroed for the next request. */
@@ -102,6 +102,7 @@ struct gw_session {
 	bool up_keep;      /* the sandbox will keep its connection */
 	bool answer_done;  /* early answer is out, rest of the request is read */
 	bool paused;       /* the client's body is not read */
+	bool timed;        /* the timer runs */
 	bool up_full;      /* the sandbox does not take the body at the moment */
 	bool down_full;    /* the client does not take the answer at the moment */
 	bool client_fin, up_fin; /* GW_TUNNEL */
@@ -165,6 +166,7 @@ struct gateway {
 	struct gateway_conf conf;
 	struct strv domain;
 	char *domain_text;
+	struct gw_route *route; /* of the head that was looked at last */
 	struct map *boxes;
 	struct gw_session_list active; /* longest silent first */
 	struct gw_session_list dead, spare;
@@ -184,6 +186,8 @@ struct gateway {
 
 /* --- gateway.c: sessions --- */
 void gw_session_set(struct gw_session *s, enum gw_state state);
+/* Starts the session's timer, or stops it (0). */
+void gw_timer(struct gw_session *s, int64_t ns);
 /* Bytes moved. */
 void gw_session_moved(struct gw_session *s);
 /* The once-a-second timer runs while there is something to look at. */

@@ -136,8 +136,8 @@ pass_fin(struct gw_session *s)
 	if (!s->client_fin || !s->req_done || s->up == NULL)
 		return;
 	sock_finish(&s->up->sock);
-	if (!timer_pending(&s->timer))
-		timer_start(&s->timer, GW_HANGUP_MAX);
+	if (!s->timed)
+		gw_timer(s, GW_HANGUP_MAX);
 }
 
 void
@@ -167,7 +167,7 @@ gw_pump_start(struct gw_session *s)
 	if (!s->keep_body)
 		s->head.n = s->head_n;
 	if (s->expecting)
-		timer_start(&s->timer, GW_EXPECT_MAX);
+		gw_timer(s, GW_EXPECT_MAX);
 	pass_fin(s);
 	gw_pump_update(s);
 }
@@ -391,7 +391,7 @@ answer_complete(struct gw_session *s, bool in_step)
 	if (keep && !s->req_done && !s->expecting && s->body_left > 0 &&
 	    s->body_left <= GW_EARLY_REST_MAX) {
 		s->answer_done = true;
-		timer_start(&s->timer, GW_EARLY_WAIT);
+		gw_timer(s, GW_EARLY_WAIT);
 		return;
 	}
 	keep = keep && s->req_done && sock_pending(&s->up->sock) == 0;
@@ -409,7 +409,7 @@ relay_interim(struct gw_session *s, const struct http_head *h)
 		if (!s->expecting)
 			return;
 		s->expecting = false;
-		timer_stop(&s->timer);
+		gw_timer(s, 0);
 		http_req_continue(s->r);
 		gw_pump_update(s);
 		return;
@@ -493,7 +493,7 @@ tunnel_start(struct answer *a, struct strv rest)
 
 	s->answered = true;
 	s->expecting = false;
-	timer_stop(&s->timer);
+	gw_timer(s, 0);
 	gw_session_set(s, GW_TUNNEL);
 	gw_buf_done(&s->head); /* may stay for days */
 	s->head_n = 0;
@@ -599,7 +599,7 @@ gw_pump_timer(struct gw_session *s)
 		http_req_continue(s->r);
 		gw_pump_update(s);
 	} else if (loop_now(s->g->conf.loop) - s->moved < GW_HANGUP_MAX / 2) {
-		timer_start(&s->timer, GW_HANGUP_MAX);
+		gw_timer(s, GW_HANGUP_MAX);
 	} else {
 		struct http_req *r = s->r;
 

@@ -22,28 +22,54 @@ strv_eq(struct strv a, struct strv b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-bool
-strv_is(struct strv a, const char *b)
+/* Eight characters at once, ASCII capitals as small letters. */
+static uint64_t
+lower8(uint64_t v)
 {
-	return strv_eq(a, strv_of(b));
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t low = v & (0x7f * ones);
+	uint64_t from_a = low + (0x80 - 'A') * ones;
+	uint64_t above_z = low + (0x7f - 'Z') * ones;
+	uint64_t capital = (from_a ^ above_z) & ~v & (0x80 * ones);
+
+	return v | capital >> 2;
+}
+
+static uint64_t
+load8(const char *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
 }
 
 bool
 strv_caseeq(struct strv a, struct strv b)
 {
-	if (a.n != b.n)
-		return false;
-	for (size_t i = 0; i < a.n; i++) {
-		if (lower(a.p[i]) != lower(b.p[i]))
-			return false;
-	}
-	return true;
-}
+	const char *p = a.p, *q = b.p;
+	size_t n = a.n;
 
-bool
-strv_caseis(struct strv a, const char *b)
-{
-	return strv_caseeq(a, strv_of(b));
+	if (n != b.n)
+		return false;
+	if (n < 8) {
+		for (size_t i = 0; i < n; i++) {
+			if (lower(p[i]) != lower(q[i]))
+				return false;
+		}
+		return true;
+	}
+	/* Whole words, then the last eight once more as far as they overlap. */
+	for (; n > 8; n -= 8, p += 8, q += 8) {
+		if (lower8(load8(p)) != lower8(load8(q)))
+			return false;
+		if (n < 16) {
+			p -= 16 - n;
+			q -= 16 - n;
+			n = 16;
+		}
+	}
+	return lower8(load8(p)) == lower8(load8(q));
 }
 
 bool

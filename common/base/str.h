@@ -31,9 +31,18 @@ strv_of(const char *s)
 	return (struct strv){ s, s ? strlen(s) : 0 };
 }
 bool strv_eq(struct strv a, struct strv b);
-bool strv_is(struct strv a, const char *b);
 bool strv_caseeq(struct strv a, struct strv b); /* ASCII only */
-bool strv_caseis(struct strv a, const char *b);
+/* Inline, so that a literal of another length costs one comparison. */
+static inline bool
+strv_is(struct strv a, const char *b)
+{
+	return a.n == (b ? strlen(b) : 0) && strv_eq(a, (struct strv){ b, a.n });
+}
+static inline bool
+strv_caseis(struct strv a, const char *b)
+{
+	return a.n == (b ? strlen(b) : 0) && strv_caseeq(a, (struct strv){ b, a.n });
+}
 bool strv_prefix(struct strv s, struct strv prefix);
 struct strv strv_trim(struct strv s); /* blanks and tabs at both ends */
 /* Cuts at the first c: returns what is before it, leaves what is behind it in *rest (all and

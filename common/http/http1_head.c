@@ -79,27 +79,43 @@ http_head_has_token(const struct http_head *h, const char *name, const char *tok
 	return http_head_has_token_v(h, name, strv_of(token));
 }
 
-/* One bit for each character of a token. */
-static const uint32_t token_bits[8] = {
-	0,
-	1u << ('!' - 32) | 1u << ('#' - 32) | 1u << ('$' - 32) | 1u << ('%' - 32) |
-	    1u << ('&' - 32) | 1u << ('\'' - 32) | 1u << ('*' - 32) | 1u << ('+' - 32) |
-	    1u << ('-' - 32) | 1u << ('.' - 32) | 0x3ffu << ('0' - 32),
-	0x3ffffffu << ('A' - 64) | 1u << ('^' - 64) | 1u << ('_' - 64),
-	1u << ('`' - 96) | 0x3ffffffu << ('a' - 96) | 1u << ('|' - 96) | 1u << ('~' - 96),
+/* What a character may be part of: a token (RFC 9110 5.6.2), a host with its port. */
+enum { CLASS_TOKEN = 1, CLASS_HOST = 2 };
+static const unsigned char class_of[256] = {
+	['0' ... '9'] = CLASS_TOKEN | CLASS_HOST,
+	['A' ... 'Z'] = CLASS_TOKEN | CLASS_HOST,
+	['a' ... 'z'] = CLASS_TOKEN | CLASS_HOST,
+	['-'] = CLASS_TOKEN | CLASS_HOST,
+	['.'] = CLASS_TOKEN | CLASS_HOST,
+	['_'] = CLASS_TOKEN | CLASS_HOST,
+	['~'] = CLASS_TOKEN | CLASS_HOST,
+	['%'] = CLASS_TOKEN | CLASS_HOST,
+	['!'] = CLASS_TOKEN,
+	['#'] = CLASS_TOKEN,
+	['$'] = CLASS_TOKEN,
+	['&'] = CLASS_TOKEN,
+	['\''] = CLASS_TOKEN,
+	['*'] = CLASS_TOKEN,
+	['+'] = CLASS_TOKEN,
+	['^'] = CLASS_TOKEN,
+	['`'] = CLASS_TOKEN,
+	['|'] = CLASS_TOKEN,
+	[':'] = CLASS_HOST,
+	['['] = CLASS_HOST,
+	[']'] = CLASS_HOST,
 };
 
 bool
 http1_is_token(unsigned char c)
 {
-	return token_bits[c >> 5] >> (c & 31) & 1;
+	return class_of[c] & CLASS_TOKEN;
 }
 
 static bool
 token_valid(struct strv v)
 {
 	for (size_t i = 0; i < v.n; i++) {
-		if (!http1_is_token((unsigned char)v.p[i]))
+		if (!(class_of[(unsigned char)v.p[i]] & CLASS_TOKEN))
 			return false;
 	}
 	return v.n > 0;
@@ -110,10 +126,7 @@ static bool
 host_valid(struct strv host)
 {
 	for (size_t i = 0; i < host.n; i++) {
-		unsigned char c = (unsigned char)host.p[i];
-		bool alnum = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
-
-		if (!alnum && (c == '\0' || strchr(".-_:[]%~", c) == NULL))
+		if (!(class_of[(unsigned char)host.p[i]] & CLASS_HOST))
 			return false;
 	}
 	return true;
@@ -280,9 +293,7 @@ split_target(struct builder *b)
 		h->host = t;
 		return host_valid(t) ? HTTP1_OK : refuse(b, HTTP1_BAD, "bad CONNECT target");
 	}
-	if (t.p[0] == '/')
-		h->path = t;
-	else if (t.p[0] == '*' && t.n == 1)
+	if (t.p[0] == '/' || (t.p[0] == '*' && t.n == 1))
 		h->path = t;
 	else
 		error = target_absolute(b, t);
