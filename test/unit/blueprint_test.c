@@ -151,6 +151,8 @@ TEST(what_holds_whatever_the_blueprint_says)
 	assert_string_equal(env_value(container_of_rs(rs, 1), "ENVD_REQUIRE_INIT"), "1");
 	assert_int_equal(json_array_size(json_get(container_of_rs(rs, 1), "env")), 2);
 	assert_string_equal(json_get_str(container_of_rs(rs, 1), "image"), "reg/base:1");
+	assert_null(json_get(container_of_rs(rs, 1), "args"));
+	assert_int_equal(json_array_size(json_get(container_of_rs(rs, 1), "command")), 1);
 	assert_string_equal(json_get_str(container_of_rs(rs, 1), "resources.limits.cpu"), "2000m");
 	json_decref(rs);
 	fixture_done(&f);

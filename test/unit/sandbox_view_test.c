@@ -251,6 +251,7 @@ TEST(two_replicasets_with_one_id)
 {
 	struct sandbox_view *v = open_view();
 	struct sandbox_entry entry;
+	json_t *old;
 
 	put_rs("n2", "a", "t2", "frozen");
 	put_rs("n1", "a", "t1", "running");
@@ -267,6 +268,13 @@ TEST(two_replicasets_with_one_id)
 	kube_cache_forget(caches[0], STRV("n3"));
 	assert_true(sandbox_view_by_id(v, STRV("a"), &entry));
 	assert_string_equal(entry.sandbox->name, "n2");
+	old = replicaset("n9", "a", "t9", "running");
+	json_set_str(json_object_get(old, "metadata"), "creationTimestamp", "2025-01-01T00:00:00Z");
+	kube_cache_apply(caches[0], old);
+	json_decref(old);
+	assert_true(sandbox_view_by_id(v, STRV("a"), &entry));
+	assert_string_equal(entry.sandbox->name, "n9");
+	kube_cache_forget(caches[0], STRV("n9"));
 	kube_cache_forget(caches[0], STRV("n2"));
 	assert_false(sandbox_view_by_id(v, STRV("a"), &entry));
 	sandbox_view_free(v);
