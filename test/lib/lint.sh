@@ -9,6 +9,10 @@ part_format() { checked clean_format; }
 part_banned() { checked test/lint/selftest.sh && checked test/lint/banned.sh; }
 part_headers() { checked test/lint/headers.sh; }
 part_layers() { checked test/lint/layers.sh; }
+part_docs() {
+	[ -d build/debug ] || preset debug
+	checked test/lint/docs.sh build/debug
+}
 
 shell_files() { git ls-files -z --cached --others --exclude-standard | xargs -0 grep -lZE -m 1 '^#!.*\bbash|^# shellcheck shell=bash'; }
 clean_shell() { shell_files | xargs -0 -r shellcheck -x -P "$ROOT"; }
