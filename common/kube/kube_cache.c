@@ -55,6 +55,7 @@ struct kube_cache {
 	struct map *graves;
 	struct grave_list grave_order; /* oldest first */
 	struct kube_list *list;        /* NULL: not listing */
+	bool list_spoiled;             /* an item of it could not be read */
 	struct kube_watch *watch;      /* NULL: not watching */
 	struct timer relist;
 	struct kube_backoff backoff;
@@ -324,7 +325,7 @@ on_list_item(struct strv text, void *arg)
 
 	c->alive = loop_now(c->loop);
 	if (json_parse(text, text.n, &obj, &e) == -1 || head_of(obj, &h) == -1) {
-		log_warn("list item left out: it is malformed", log_s("kind", c->conf.res->kind));
+		c->list_spoiled = true;
 		return;
 	}
 	en = put(c, obj, &h);
@@ -352,14 +353,29 @@ sweep_one(struct strv name, void *value, void *arg)
 }
 
 static void
+on_list_failed(const struct err *e, void *arg)
+{
+	struct kube_cache *c = arg;
+
+	metric_add(&kube_lists_total, err_name(e->code), 1);
+	log_warn("list failed", log_s("kind", c->conf.res->kind), log_err(e));
+	relist_after(c, kube_backoff_next(&c->backoff, loop_now(c->loop), e->retry_after));
+}
+
+static void
 on_list_done(const char *version, void *arg)
 {
 	struct kube_cache *c = arg;
 	struct sweep s = { .c = c };
+	struct err e;
 
+	/* Without one item, its object would be taken for deleted. */
+	if (c->list_spoiled || strv_u64(strv_of(version), UINT64_MAX, &s.version) == -1) {
+		err_set(&e, ERR_UNAVAILABLE, "the list has a malformed item or no version");
+		on_list_failed(&e, c);
+		return;
+	}
 	metric_add(&kube_lists_total, "ok", 1);
-	if (strv_u64(strv_of(version), UINT64_MAX, &s.version) == -1)
-		s.version = 0;
 	map_each(c->entries, sweep_one, &s);
 	c->version = s.version;
 	c->listed_at = loop_now(c->loop);
@@ -375,16 +391,6 @@ on_list_done(const char *version, void *arg)
 }
 
 static void
-on_list_failed(const struct err *e, void *arg)
-{
-	struct kube_cache *c = arg;
-
-	metric_add(&kube_lists_total, err_name(e->code), 1);
-	log_warn("list failed", log_s("kind", c->conf.res->kind), log_err(e));
-	relist_after(c, kube_backoff_next(&c->backoff, loop_now(c->loop), e->retry_after));
-}
-
-static void
 list_start(void *arg)
 {
 	static const struct kube_list_ops ops = {
@@ -395,6 +401,7 @@ list_start(void *arg)
 	struct kube_cache *c = arg;
 
 	c->list_no++;
+	c->list_spoiled = false;
 	c->list = kube_list_new(c->k, c->path, c->conf.page, c->t, &ops, c);
 }
 

@@ -190,6 +190,8 @@ pass(struct world *w, int64_t ns)
 #define EVENT(type, obj) "{\"type\":\"" type "\",\"object\":" obj "}\n"
 #define BOOKMARK(version) EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"" version "\"}}")
 
+#define THREE LIST("10", OBJ("a", 1, "3", "x") "," OBJ("b", 2, "4", "y") "," OBJ("c", 3, "5", "z"))
+
 static void
 said(struct world *w, const char *text)
 {
@@ -363,6 +365,21 @@ WTEST(a_malformed_list_is_not_taken_for_complete)
 	said(w, "+a=a");
 }
 
+WTEST(a_list_with_a_malformed_item_deletes_nothing)
+{
+	begin(w, THREE);
+	said(w, "+a=x +b=y +c=z");
+	pass(w, SECONDS(60));
+	event(w, EVENT("ERROR", "{\"code\":410}"));
+	fake_reply(EXPECT(w, "limit"), 200, "", LIST("20", OBJ("a", 1, "3", "x") ",{\"b\":[}}"));
+	QUIET(w);
+	said(w, "");
+	pass(w, SECONDS(3));
+	fake_reply(EXPECT(w, "limit"), 200, "", LIST("20", "{\"metadata\":{}}"));
+	QUIET(w);
+	said(w, "");
+}
+
 /* --- watches --- */
 
 WTEST(a_line_that_is_cut_is_delivered_once_and_whole)
@@ -430,8 +447,6 @@ expired(struct world *w)
 	assert_int_equal(w->synced, 1);
 	assert_int_equal(kube_cache_count(w->cache), 3);
 }
-
-#define THREE LIST("10", OBJ("a", 1, "3", "x") "," OBJ("b", 2, "4", "y") "," OBJ("c", 3, "5", "z"))
 
 WTEST(a_410_as_status_lists_and_compares)
 {
@@ -722,6 +737,7 @@ T_MAIN(W(list_then_watch), W(the_first_list_has_no_version),
     W(a_page_that_is_cut_is_asked_for_again), W(a_token_that_is_too_old_starts_the_list_anew),
     W(a_refused_list_waits_as_told), W(a_list_that_fails_backs_off_further_and_further),
     W(a_silent_list_is_given_up), W(a_malformed_list_is_not_taken_for_complete),
+    W(a_list_with_a_malformed_item_deletes_nothing),
     W(a_line_that_is_cut_is_delivered_once_and_whole), W(lines_in_any_pieces),
     W(bookmarks_move_the_version), W(an_end_without_anything_backs_off),
     W(a_410_as_status_lists_and_compares), W(a_410_as_event_lists_and_compares),
