@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "http1_priv.h"
 
-#define OVERHEAD_MAX (16 * 1024) /* chunk lines between two pieces of body; trailers */
+#define OVERHEAD_MAX 16384 /* chunk lines between two pieces of body; trailers */
 #define PART_MIN 512
 
 /* What the next call works on. */

@@ -16,9 +16,9 @@
 #include "base/str.h"
 
 #define HTTP1_FIELDS_MAX 128
-#define HTTP1_HEAD_MAX (64 * 1024) /* request/status line and fields together */
+#define HTTP1_HEAD_MAX 65536 /* request/status line and fields together */
 #define HTTP1_NAME_MAX 128
-#define HTTP1_TARGET_MAX (16 * 1024)
+#define HTTP1_TARGET_MAX 16384
 
 enum http_method {
 	HTTP_OTHER = 0, /* head->method_text has it */

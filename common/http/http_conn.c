@@ -120,13 +120,21 @@ conn_kick(struct conn *c)
 		loop_defer(c->server->loop, &c->later);
 }
 
+/* From the first byte of a head to the end of the request there is one. */
+static struct exchange *
+exchange_at(struct conn *c)
+{
+	BUG_ON(c->x == NULL);
+	return c->x;
+}
+
 /* --- ends --- */
 
 /* The request is over, whatever became of it. */
 static void
 exchange_end(struct conn *c)
 {
-	struct exchange *x = c->x;
+	struct exchange *x = exchange_at(c);
 	struct http_server *s = c->server;
 
 	c->x = NULL;
@@ -204,7 +212,7 @@ conn_closing(struct conn *c)
 static void
 next_request(struct conn *c)
 {
-	struct exchange *x = c->x;
+	struct exchange *x = exchange_at(c);
 	bool keep = x->keep && !c->server->draining;
 
 	/* A client that asked for the end sends nothing more; others may be sending right now. */
@@ -224,7 +232,7 @@ next_request(struct conn *c)
 void
 conn_reply_done(struct conn *c)
 {
-	struct exchange *x = c->x;
+	struct exchange *x = exchange_at(c);
 
 	x->reply_done = true;
 	x->r.ops = NULL;
@@ -249,9 +257,7 @@ step_hangup(struct conn *c)
 	struct exchange *x = c->x;
 	const struct http_req_ops *ops;
 
-	if (c->state != HC_BODY && c->state != HC_REPLY)
-		return;
-	if (x->hangup_given)
+	if (x == NULL || (c->state != HC_BODY && c->state != HC_REPLY) || x->hangup_given)
 		return;
 	x->hangup_given = true;
 	ops = x->collect ? x->collect->user : x->r.ops;
@@ -276,7 +282,7 @@ give_id(struct http_server *s, char id[17])
 static void
 take_head(struct conn *c)
 {
-	struct exchange *x = c->x;
+	struct exchange *x = exchange_at(c);
 	struct http_server *s = c->server;
 	const struct http_head *h = http1_head(x->parser);
 
@@ -327,7 +333,7 @@ bad_request(struct conn *c, int status, const char *why)
 static void
 take_body(struct conn *c, struct strv piece)
 {
-	struct exchange *x = c->x;
+	struct exchange *x = exchange_at(c);
 
 	x->r.bytes_in += piece.n;
 	if (c->wait == HC_WAIT_BODY)
@@ -346,8 +352,10 @@ take_body(struct conn *c, struct strv piece)
 static void
 take_body_end(struct conn *c)
 {
-	c->x->r.body_done = true;
-	if (c->x->reply_done)
+	struct exchange *x = exchange_at(c);
+
+	x->r.body_done = true;
+	if (x->reply_done)
 		next_request(c);
 	else
 		conn_set(c, HC_REPLY);
@@ -356,7 +364,7 @@ take_body_end(struct conn *c)
 static bool
 step_parse(struct conn *c, struct strv *in)
 {
-	struct http1 *p = c->x->parser;
+	struct http1 *p = exchange_at(c)->parser;
 	struct strv piece = STRV_NONE;
 
 	switch (http1_next(p, in, &piece)) {
@@ -409,7 +417,7 @@ step_idle(struct conn *c, struct strv *in, unsigned *budget)
 static bool
 step_body_starved(struct conn *c)
 {
-	struct exchange *x = c->x;
+	struct exchange *x = exchange_at(c);
 
 	if (c->eof && c->state == HC_DRAIN) {
 		next_request(c);
@@ -425,7 +433,7 @@ step_body_starved(struct conn *c)
 static bool
 step_body(struct conn *c, struct strv *in)
 {
-	struct exchange *x = c->x;
+	struct exchange *x = exchange_at(c);
 
 	if (x->paused)
 		return false;
@@ -442,7 +450,7 @@ step_body(struct conn *c, struct strv *in)
 static bool
 step_reply(struct conn *c)
 {
-	struct exchange *x = c->x;
+	struct exchange *x = exchange_at(c);
 
 	if (x->end_given || x->paused)
 		return false;
@@ -463,7 +471,7 @@ conn_tunnel_over(struct conn *c)
 static bool
 step_tunnel(struct conn *c, struct strv *in)
 {
-	struct exchange *x = c->x;
+	struct exchange *x = exchange_at(c);
 	struct strv piece = *in;
 	uint32_t seq = c->seq;
 

@@ -22,12 +22,12 @@
 #include "http/sock.h"
 
 #define HTTP_LISTENERS_MAX 8
-#define HTTP_DRAIN_MAX (256 * 1024)       /* rest of a body that is read to keep a connection */
-#define HTTP_LINGER_MAX (8 * 1024 * 1024) /* read and dropped while a connection closes … */
-#define HTTP_LINGER SECONDS(2)            /* … at most this long */
-#define HTTP_RUN_MAX 32                   /* pipelined requests of one connection in a row */
-#define HTTP_HEAD_OUT_MAX (128 * 1024)    /* head of a reply */
-#define HTTP_ONE_WRITE_MAX (4 * 1024)     /* bodies up to this are copied behind their head */
+#define HTTP_DRAIN_MAX 262144    /* rest of a body that is read to keep a connection */
+#define HTTP_LINGER_MAX 8388608  /* read and dropped while a connection closes … */
+#define HTTP_LINGER SECONDS(2)   /* … at most this long */
+#define HTTP_RUN_MAX 32          /* pipelined requests of one connection in a row */
+#define HTTP_HEAD_OUT_MAX 131072 /* head of a reply */
+#define HTTP_ONE_WRITE_MAX 4096  /* bodies up to this are copied behind their head */
 
 /* States of a connection; http_conn.c has the allowed moves. */
 enum conn_state {

@@ -3,6 +3,7 @@
  */
 #include "http/http_msg.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bug.h"
@@ -135,15 +136,10 @@ date_line(void)
 	static size_t n;
 	int64_t wall = clock_wall();
 	char date[TIME_TEXT_MAX];
-	size_t len;
 
 	if (wall / NS_PER_S != made) {
 		time_http_date(wall, date);
-		len = strlen(date);
-		memcpy(line, "Date: ", 6);
-		memcpy(line + 6, date, len);
-		memcpy(line + 6 + len, "\r\n", 2);
-		n = len + 8;
+		n = (size_t)snprintf(line, sizeof(line), "Date: %s\r\n", date);
 		made = wall / NS_PER_S;
 	}
 	return (struct strv){ line, n };

@@ -2,8 +2,6 @@
  * Replies: their heads, framing, and what they mean for the connection. Heads are built in one
  * buffer of the server; a small body goes behind its head, so that most replies are one send.
  */
-#include <string.h>
-
 #include "base/bug.h"
 #include "http/http_conn.h"
 #include "http/http_msg.h"
@@ -102,10 +100,7 @@ put_length(struct strbuf *b, uint64_t n)
 static struct iovec
 iov_of(struct strv v)
 {
-	struct iovec iov = { .iov_len = v.n };
-
-	memcpy(&iov.iov_base, &v.p, sizeof(v.p)); /* only read */
-	return iov;
+	return (struct iovec){ (void *)(uintptr_t)v.p, v.n }; /* only read */
 }
 
 static size_t

@@ -115,7 +115,7 @@ on_connection(evutil_socket_t fd, short what UNUSED, void *arg)
 	char peer[INET6_ADDRSTRLEN];
 
 	for (int i = 0; i < ACCEPT_BATCH && !ls->paused; i++) {
-		union address a;
+		union address a = { .sa.sa_family = AF_UNSPEC };
 		socklen_t n = sizeof(a);
 		int c = accept4(fd, &a.sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -160,7 +160,7 @@ set_options(int fd, int family)
 static int
 listen_on(const char *addr, int backlog, int *ret, struct err *e)
 {
-	union address a;
+	union address a = { .sa.sa_family = AF_UNSPEC };
 	socklen_t n;
 	int fd;
 
@@ -205,7 +205,7 @@ listener_new(struct loop *l, const char *addr, int backlog,
 int
 listener_port(const struct listener *ls)
 {
-	union address a;
+	union address a = { .sa.sa_family = AF_UNSPEC };
 	socklen_t n = sizeof(a);
 
 	if (getsockname(ls->fd, &a.sa, &n) == -1)

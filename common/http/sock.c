@@ -148,10 +148,11 @@ static ssize_t
 sock_recv(struct sock *s)
 {
 	char *buf = loop_read_buf(s->loop);
+	const size_t size = (size_t)LOOP_READ_BUF;
 	ssize_t n;
 
 	do {
-		n = s->io ? s->io->read(s, buf, LOOP_READ_BUF) : recv(s->fd, buf, LOOP_READ_BUF, 0);
+		n = s->io ? s->io->read(s, buf, size) : recv(s->fd, buf, size, 0);
 	} while (n == -1 && errno == EINTR);
 	if (n > 0)
 		s->bytes_in += (uint64_t)n;
@@ -258,7 +259,7 @@ sock_send(struct sock *s, const struct iovec *iov, int n)
 	struct msghdr msg = { .msg_iovlen = (size_t)n };
 	ssize_t r;
 
-	memcpy(&msg.msg_iov, &iov, sizeof(iov)); /* sendmsg does not write to it */
+	msg.msg_iov = (struct iovec *)(uintptr_t)iov; /* sendmsg does not write to it */
 	do {
 		if (s->io)
 			r = s->io->writev(s, iov, n);
@@ -459,9 +460,8 @@ sock_writev(struct sock *s, const struct iovec *iov, int n)
 size_t
 sock_write(struct sock *s, const void *p, size_t n)
 {
-	struct iovec iov = { .iov_len = n };
+	struct iovec iov = { (void *)(uintptr_t)p, n }; /* only read */
 
-	memcpy(&iov.iov_base, &p, sizeof(p)); /* only read */
 	return sock_writev(s, &iov, 1);
 }
 

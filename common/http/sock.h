@@ -72,7 +72,7 @@ enum sock_state { SOCK_CLOSED = 0, SOCK_CONNECTING, SOCK_HANDSHAKE, SOCK_OPEN, S
 
 /* Unsent bytes that one socket may hold; producers stop at sock_pending() > 0, so this is only
  * reached by a bug or a head plus one read. */
-#define SOCK_PENDING_MAX (256 * 1024)
+#define SOCK_PENDING_MAX 262144
 
 struct sock {
 	struct loop *loop;
