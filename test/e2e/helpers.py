@@ -90,7 +90,7 @@ def send(connection, method, path, headers=None, body=None):
     """One request with exactly these headers (Host among them, if given) and Content-Length as needed."""
     headers = dict(headers or {})
     connection.putrequest(method, path, skip_host="Host" in headers, skip_accept_encoding=True)
-    chunked = hasattr(body, "__next__")
+    chunked = hasattr(body, "__next__") and "Content-Length" not in headers
     if body is not None and "Content-Length" not in headers:
         if chunked:
             headers["Transfer-Encoding"] = "chunked"

@@ -40,7 +40,8 @@ def timed(name):
 
 
 def test_a_new_template_with_any_image():
-    new = {"name": NAME, "image": ANY_IMAGE, "description": "for a test", "envVars": {"FROM": "template"}}
+    new = {"name": NAME, "image": ANY_IMAGE, "description": "for a test", "user": "user", "workdir": "/home/user",
+           "envVars": {"FROM": "template"}}
     assert_error(create_named(NAME), 404, NAME)
     with config(**{"config-templates": json.dumps(templates() + [new])}):
         reply = eventually(lambda: (r := create_named(NAME)).status == 201 and r, 20, 0.5)
