@@ -13,6 +13,7 @@ need_root
 export BUILDAH_ISOLATION=chroot TMPDIR=${TMPDIR:-/tmp}
 TAG=${AGENT_SANDBOX_TAG:-dev}
 OUT=$CACHE/images
+CONTEXT=$CACHE/context # a copy of what images are made of: nothing changes between a hash and its image
 DEBIAN=docker.io/library/debian:bookworm-slim
 
 bh() { buildah --root "$CACHE/containers/store" --runroot "$CACHE/containers/run" --storage-driver "$driver" "$@"; }
@@ -30,7 +31,14 @@ pick_driver() {
 }
 
 hash_of() { sha256sum | cut -c1-16; }
-files_of() { (cd "$ROOT" && find "$@" -type f ! -name '*~' ! -name '*.swp' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum); }
+files_of() { (cd "$CONTEXT" && find "$@" -type f ! -name '*~' ! -name '*.swp' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum); }
+
+snapshot() {
+	rm -rf "$CONTEXT"
+	mkdir -p "$CONTEXT"
+	cp -a "$ROOT"/{Dockerfile.apiserver,Dockerfile.controller,.dockerignore,CMakeLists.txt,CMakePresets.json} \
+		"$ROOT"/{common,apiserver,controller,envd,images} "$CONTEXT"
+}
 
 # fresh NAME HASH: the archive is here and was made from these inputs.
 fresh() { [ -s "$OUT/$1.tar" ] && [ "$(cat "$OUT/$1.hash" 2> /dev/null)" = "$2" ]; }
@@ -110,7 +118,7 @@ build_image() { # NAME REFERENCE
 	[ "$1" != base ] || args=(--build-arg "ENVD_IMAGE=localhost/agent-sandbox-envd:$TAG")
 	mkdir -p "$CACHE/ccache"
 	bh bud --layers --force-rm --pull-never --network host --volume "$CACHE/ccache:/ccache" "${args[@]}" \
-		-t "$2" -f "$ROOT/$(dockerfile_of "$1")" "$ROOT"
+		-t "$2" -f "$CONTEXT/$(dockerfile_of "$1")" "$CONTEXT"
 }
 
 need_image() {
@@ -149,7 +157,7 @@ need_node_images() {
 	h=$(files_of images/node/pause.c | hash_of)
 	if ! fresh pause "$h"; then
 		bin=$(mktemp)
-		gcc -static -Os -s -o "$bin" "$ROOT/images/node/pause.c"
+		gcc -static -Os -s -o "$bin" "$CONTEXT/images/node/pause.c"
 		chmod 0755 "$bin"
 		step "image pause" quiet "$CACHE/log/image-pause.log" make_small pause "$bin" /pause '["/pause"]'
 		rm -f "$bin"
@@ -171,7 +179,7 @@ main() {
 		bh rm --all > /dev/null 2>&1 || true
 		bh umount --all > /dev/null 2>&1 || true
 		umount "$CACHE/containers/store/overlay" 2> /dev/null || true # the store binds its own folder
-		rm -rf "$CACHE/containers" "$OUT" "$CACHE/ccache"
+		rm -rf "$CACHE/containers" "$OUT" "$CACHE/ccache" "$CONTEXT"
 		return
 	fi
 	mkdir -p "$OUT" "$CACHE/log"
@@ -179,6 +187,7 @@ main() {
 	flock 8
 	pick_driver
 	! compgen -G "$CACHE/containers/store/*-containers/*/" > /dev/null || bh rm --all > /dev/null # of an interrupted build
+	snapshot
 	[ "$*" = node ] || need_debian
 	for name; do
 		case $name in
