@@ -207,6 +207,11 @@ void gw_session_lost(struct gw_session *s, const char *why);
 /* envd answered that it has no settings yet. */
 void gw_session_not_ready(struct gw_session *s);
 
+/* --- gw_admit.c --- */
+/* The box, or NULL with *f saying why not. Fills route->port in where the template's is meant. */
+struct gw_box *gw_admit(
+    struct gateway *g, const struct http_head *h, struct gw_route *route, struct gw_fail *f);
+
 /* --- gw_box.c --- */
 /* By id; NULL: no such sandbox. The result lives while it has sessions or connections. */
 struct gw_box *gw_box_get(struct gateway *g, struct strv id);

@@ -134,6 +134,13 @@ class Routing(Case):
         self.assertEqual(fields["content-type"], "text/html; charset=utf-8")
         self.assertTrue(body.startswith(b"<html") and body.endswith(b"</html>") and b"inone" in body)
 
+    def test_unknown_before_the_view_is_complete(self):
+        self.gateway.do("synced 0")
+        self.addCleanup(self.gateway.do, "synced 1")
+        status, fields, _ = self.ask(host="8000-inone.my.domain")
+        self.assertEqual(status, 503)
+        self.assertIn("retry-after", fields)
+
     def test_states(self):
         self.backend(echo)
         for state, status in (("running", 200), ("deleting", 502), ("failed", 502), ("warm", 502), ("warming", 502),

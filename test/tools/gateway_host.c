@@ -51,6 +51,7 @@ struct host {
 	struct gateway *gateway;
 	struct metrics *metrics;
 	struct install_key key;
+	bool unsynced;
 	struct event input;
 	char line[LINE_MAX_BYTES];
 	size_t have;
@@ -80,6 +81,12 @@ sandbox_view_by_id(const struct sandbox_view *v, struct strv id, struct sandbox_
 		return false;
 	fill(b, ret);
 	return true;
+}
+
+bool
+sandbox_view_synced(const struct sandbox_view *v UNUSED)
+{
+	return !host.unsynced;
 }
 
 struct by_name {
@@ -381,6 +388,9 @@ command(struct strv line)
 		cmd_wake(id, rest);
 	} else if (strv_is(word, "tokens")) {
 		cmd_tokens(id);
+	} else if (strv_is(word, "synced")) {
+		host.unsynced = strv_is(id, "0");
+		say("ok");
 	} else if (strv_is(word, "waking")) {
 		say(b && b->waking ? "1" : "0");
 	} else if (strv_is(word, "activity")) {
