@@ -12,8 +12,10 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/trim.h"
 
 #define TICK SECONDS(30)
+#define SETTLED SECONDS(20) /* the start is over by then */
 
 /* Two descriptors per gateway session and a reserve: take what the system grants. */
 static void
@@ -74,6 +76,12 @@ on_tick(void *arg)
 	if (app->tls != NULL && tls_server_refresh(app->tls, &e) == -1)
 		log_error("certificate not renewed, the old one stays in use", log_err(&e));
 	timer_start(&app->tick, TICK);
+}
+
+static void
+on_settled(void *arg UNUSED)
+{
+	log_debug("start-up memory given back", log_i("bytes", (int64_t)trim_memory()));
 }
 
 static int
@@ -163,6 +171,8 @@ app_start(struct app *app, struct err *e)
 	raise_fd_limit();
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	app->metrics = metrics_new();
+	timer_init(&app->settle, app->loop, on_settled, app);
+	timer_start(&app->settle, SETTLED);
 	api_metrics(app->metrics);
 	kube_metrics_add(app->metrics);
 	timer_init(&app->tick, app->loop, on_tick, app);
@@ -214,6 +224,7 @@ void
 app_done(struct app *app)
 {
 	timer_stop(&app->tick);
+	timer_stop(&app->settle);
 	http_server_free(app->server);
 	http_server_free(app->metrics_server);
 	gateway_free(app->gateway);

@@ -31,8 +31,9 @@ struct app {
 	struct gateway *gateway;
 	struct tls_server *tls;
 	struct http_server *server, *metrics_server;
-	struct timer tick; /* certificate refresh; while draining, the next step */
-	const char *ns;    /* borrowed from conf or kube */
+	struct timer tick;   /* certificate refresh; while draining, the next step */
+	struct timer settle; /* once, after the start */
+	const char *ns;      /* borrowed from conf or kube */
 	bool draining;
 };
 

@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rand.h"
+#include "base/trim.h"
 
+#define SETTLED SECONDS(20)     /* the start is over by then */
 #define RELEASE_TIME SECONDS(5) /* for giving the Lease up at the end */
 
 static void
@@ -60,6 +62,12 @@ on_settings_problem(const char *what, const struct err *e, void *arg UNUSED)
 	    "settings refused, the last good ones stay in use", log_s("what", what), log_err(e));
 }
 
+static void
+on_settled(void *arg UNUSED)
+{
+	log_debug("start-up memory given back", log_i("bytes", (int64_t)trim_memory()));
+}
+
 static int
 start_kube(struct app *app, struct err *e)
 {
@@ -84,6 +92,8 @@ app_start(struct app *app, struct err *e)
 {
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	app->metrics = metrics_new();
+	timer_init(&app->settle, app->loop, on_settled, app);
+	timer_start(&app->settle, SETTLED);
 	kube_metrics_add(app->metrics);
 	if (http_server_new(app->loop,
 	        &(struct http_server_conf){
@@ -150,6 +160,7 @@ void
 app_done(struct app *app)
 {
 	timer_stop(&app->give_up);
+	timer_stop(&app->settle);
 	http_server_free(app->server);
 	kube_lease_free(app->lease);
 	reconciler_free(app->reconciler);

@@ -24,7 +24,7 @@ struct app {
 	struct reconciler *reconciler;
 	struct kube_lease *lease;
 	struct http_server *server;
-	struct timer give_up;
+	struct timer give_up, settle;
 	char identity[128];
 	const char *ns;
 	bool ending;
