@@ -299,6 +299,7 @@ session_new(struct gateway *g, struct http_req *r, const struct http_head *h, st
 	TAILQ_INSERT_TAIL(&g->active, s, in_age);
 	r->ops = &gw_client_ops;
 	r->arg = s;
+	http_req_patient(r); /* GW_IDLE_MAX instead */
 	gw_tick_start(g);
 	return s;
 }

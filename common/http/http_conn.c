@@ -79,6 +79,9 @@ waits_for(const struct conn *c)
 	case HC_IDLE:
 		return HC_WAIT_IDLE;
 	case HC_BODY:
+		if (!pending && c->sock.reading && c->x->patient)
+			return HC_WAIT_NONE;
+		return pending ? HC_WAIT_WRITE : c->sock.reading ? HC_WAIT_BODY : unread;
 	case HC_DRAIN:
 		return pending ? HC_WAIT_WRITE : c->sock.reading ? HC_WAIT_BODY : unread;
 	case HC_REPLY:

@@ -83,6 +83,7 @@ struct exchange {
 	bool expect;         /* the client waits for 100 … */
 	bool continued;      /* … and got it, or did not wait */
 	bool paused, discard;
+	bool patient; /* no timeout for the body while the handler is at work */
 	bool end_given, hangup_given;
 	bool reply_done;
 	bool over; /* cut: the handler is being told, and can do nothing more */

@@ -40,6 +40,12 @@ http_req_continue(struct http_req *r)
 }
 
 void
+http_req_patient(struct http_req *r)
+{
+	exchange_of(r)->patient = true;
+}
+
+void
 http_req_close_after(struct http_req *r)
 {
 	struct exchange *x = exchange_of(r);

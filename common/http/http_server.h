@@ -123,6 +123,8 @@ void http_req_pause(struct http_req *r, bool on);
 /* Sends "100 Continue" if the client waits for it and no reply was started; the server does it by
  * itself before it reads the first body byte for a handler that has set ops. */
 void http_req_continue(struct http_req *r);
+/* No body_timeout for this request: its handler keeps watch (streams that may be silent). */
+void http_req_patient(struct http_req *r);
 /* Do not keep the connection after this reply. */
 void http_req_close_after(struct http_req *r);
 /* Will the connection be closed after the reply, as things are (client's wish, drain, a rest of

@@ -227,6 +227,17 @@ class Exchanges(Case):
         self.assertEqual(client.chunk(), b"")
 
 
+    def test_silence_in_the_request(self):
+        """The server's own limit on silent bodies (here 1 s) is not for sandbox traffic."""
+        self.backend(echo)
+        client = self.client()
+        client.send(self.head("POST", Content_Length=10) + b"hello")
+        time.sleep(4)
+        client.send(b"world")
+        _, fields = client.head()
+        self.assertTrue(client.body(fields).endswith(b"helloworld"))
+
+
 class Continue(Case):
     def serve(self, peer, number):
         _, fields = peer.head()

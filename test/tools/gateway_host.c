@@ -20,6 +20,7 @@
 
 #include "apiserver/gateway.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
 
@@ -430,7 +431,7 @@ on_input(evutil_socket_t fd, short what UNUSED, void *arg UNUSED)
 static int
 start(const char *addr, const char *domain, struct err *e)
 {
-	struct http_server_conf server = { .on_request = on_request };
+	struct http_server_conf server = { .on_request = on_request, .body_timeout = SECONDS(1) };
 	struct gateway_conf gateway = { .loop = host.loop,
 		.view = &host.view,
 		.key = &host.key,
