@@ -18,14 +18,15 @@
 
 #define BACKLOG 1024
 #define EXPIRE_MAX 256 /* of one list in one tick */
-#if defined(__SANITIZE_ADDRESS__)
-#define SPARE_MAX 0 /* so that a use after the end is seen */
-#elif defined(__has_feature)
+/* Exchanges kept for reuse. None under AddressSanitizer, so that a use after the end is seen. */
+#if !defined(SPARE_MAX) && defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define SPARE_MAX 0
 #endif
 #endif
-#ifndef SPARE_MAX
+#if !defined(SPARE_MAX) && defined(__SANITIZE_ADDRESS__)
+#define SPARE_MAX 0
+#elif !defined(SPARE_MAX)
 #define SPARE_MAX 256
 #endif
 

@@ -46,7 +46,7 @@ TEST(slow_reader)
 /* Both directions at once, with a client that reads late. */
 TEST(echo_with_back_pressure)
 {
-	size_t n = 16 * 1024 * 1024, sent = 0;
+	size_t n = 8 * 1024 * 1024, sent = 0;
 	char *data = xmalloc(n);
 	struct strbuf b;
 	int fd;
@@ -56,7 +56,7 @@ TEST(echo_with_back_pressure)
 		data[i] = (char)('a' + i % 23);
 	strbuf_init(&b, 2 * n);
 	fd = net_connect_buf(rig.port, 4096);
-	net_send_text(rig.l, fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 16777216\r\n\r\n");
+	net_send_text(rig.l, fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 8388608\r\n\r\n");
 	for (int64_t end = clock_mono() + WAIT_MAX; clock_mono() < end;) {
 		ssize_t r = send(fd, data + sent, n - sent, MSG_NOSIGNAL);
 

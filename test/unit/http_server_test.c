@@ -531,7 +531,10 @@ TEST(raw_replies)
 static void
 keep_it(struct http_req *r, const struct http_head *h, void *arg UNUSED)
 {
-	assert_ptr_equal(http_req_keep_head(r, h), r->kept);
+	const struct http_head *kept = http_req_keep_head(r, h);
+
+	assert_ptr_equal(kept, r->kept);
+	assert_ptr_equal(kept, http_req_keep_head(r, h)); /* once */
 	rig.held = r;
 }
 

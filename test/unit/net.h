@@ -16,7 +16,7 @@
 #include "base/loop.h"
 #include "t.h"
 
-#define WAIT_MAX SECONDS(10)
+#define WAIT_MAX SECONDS(20)
 
 /* Turns the loop until cond is true; fails the test after WAIT_MAX. */
 #define turn_until(l, cond)                                                                        \
