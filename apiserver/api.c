@@ -18,7 +18,7 @@
 #include "http/http_msg.h"
 
 #define E2B_PREFIX "/e2b/v1"
-#define QUERY_VALUE_MAX (16 * 1024)
+#define QUERY_VALUE_MAX ((size_t)16 * 1024)
 #define PATH_MAX_LEN 2048 /* of an API path; sandbox traffic has its own limits */
 
 static struct metric requests =
@@ -303,7 +303,7 @@ on_body(struct http_req *r, struct strv body, void *arg)
 	r->arg = c;
 	if (body.p == NULL && body.n == 0 && !r->body_done) {
 		api_fail_with(
-		    c, ERR_TOO_LARGE, "the request body is larger than %d bytes", API_BODY_MAX);
+		    c, ERR_TOO_LARGE, "the request body is larger than %zu bytes", API_BODY_MAX);
 		return;
 	}
 	if (strv_trim(body).n == 0 && c->route->flags & ROUTE_BODY_OPTIONAL) {

@@ -15,7 +15,7 @@
 #include "domain/tenant.h"
 #include "http/http_server.h"
 
-#define API_BODY_MAX (1024 * 1024) /* of a JSON request */
+#define API_BODY_MAX ((size_t)1024 * 1024) /* of a JSON request */
 #define API_PARAMS_MAX 4
 
 struct api_call;

@@ -1,6 +1,6 @@
 /*
  * See api_error.h. E2B's clients read `code` from the body and need it equal to the status;
- * statuses are those that Python's http.HTTPStatus knows (control plane page 1.4).
+ * statuses are those that Python's http.HTTPStatus knows.
  */
 #include "apiserver/api_error.h"
 

@@ -1,4 +1,4 @@
-/* See auth.h. Texts as E2B answers them (control plane page 1.6). */
+/* See auth.h. Texts as E2B answers them. */
 #include "apiserver/auth.h"
 
 #define BEARER "bearer "

@@ -13,7 +13,7 @@ extern const size_t e2b_routes_n;
 #define E2B_TIMEOUT_V1 15 /* seconds, when a create names none (E2B's defaults) */
 #define E2B_TIMEOUT_V2 300
 #define E2B_LIST_MAX 100
-#define E2B_METADATA_MAX (64 * 1024) /* all keys and values of one sandbox */
+#define E2B_METADATA_MAX ((size_t)64 * 1024) /* all keys and values of one sandbox */
 
 void e2b_create(struct api_call *c);
 void e2b_create_v2(struct api_call *c);

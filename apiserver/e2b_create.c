@@ -1,6 +1,6 @@
 /*
  * E2B: create, v1 and v2. Everything is checked before anything is made, about in the order of the
- * real server (control plane page 4.4), with messages that name the field.
+ * real server, with messages that name the field.
  */
 #include <ctype.h>
 
@@ -198,7 +198,7 @@ check_sizes(const json_t *body, struct err *e)
 		n += strlen(key) + json_string_length(v);
 	if (n > E2B_METADATA_MAX)
 		return err_set(
-		    e, ERR_INVALID, "'metadata' is larger than %d bytes", E2B_METADATA_MAX);
+		    e, ERR_INVALID, "'metadata' is larger than %zu bytes", E2B_METADATA_MAX);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * E2B's wire shapes (control plane page 2.3), and only those. Values in, new JSON out.
+ * E2B's wire shapes, and only those. Values in, new JSON out.
  */
 #ifndef APISERVER_E2B_JSON_H
 #define APISERVER_E2B_JSON_H

@@ -1,6 +1,6 @@
 /*
- * E2B: lists of sandboxes, filtered, ordered by start and paged by a keyset cursor (control plane
- * page 2.1, 2.6), so that deletions between pages skip nothing.
+ * E2B: lists of sandboxes, filtered, ordered by start and paged by a keyset cursor, so that
+ * deletions between pages skip nothing.
  */
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 
-#define METRICS_TEXT_MAX (4 * 1024 * 1024)
+#define METRICS_TEXT_MAX ((size_t)4 * 1024 * 1024)
 
 static void
 get_healthz(struct api_call *c)

@@ -1,8 +1,7 @@
 /*
  * The operations on sandboxes, under every face (E2B, REST, MCP, UI). Owns what happens in
- * Kubernetes and in which order (lifecycle page §3); knows no HTTP and no wire shape of any face.
- * Reads the view, states intents by conditional writes, waits on the watch, never polls the API
- * server.
+ * Kubernetes and in which order; knows no HTTP and no wire shape of any face. Reads the view,
+ * states intents by conditional writes, waits on the watch, never polls the API server.
  *
  * Every operation ends by its callback, later, exactly once, unless it is cancelled. All of them
  * check the tenant: a sandbox of another tenant is ERR_NOT_FOUND, except for the system role.

@@ -1,7 +1,6 @@
 /*
  * Waiting for a sandbox to start, for create and resume: the pod by watch, envd's settings by
- * /init, and failures that will not heal answered at once with their reason (lifecycle page: cold
- * path).
+ * /init, and failures that will not heal answered at once with their reason.
  */
 #include "apiserver/service_op.h"
 #include "base/clock.h"

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "controller/app.h"
 
-#define METRICS_TEXT_MAX (1024 * 1024)
+#define METRICS_TEXT_MAX ((size_t)1024 * 1024)
 #define API_SILENCE SECONDS(5)
 
 static void

@@ -180,6 +180,7 @@ act(struct reconciler *r, struct strv id, const struct sandbox_entry *seen, cons
 	struct job *j = xcalloc(1, sizeof(*j));
 	const struct sandbox *s = seen->sandbox;
 
+	BUG_ON(s == NULL && a->type != ACTION_DELETE_POD);
 	j->r = r;
 	j->action = *a;
 	j->action.pod = NULL;

@@ -14,7 +14,7 @@
 #define INIT_CALL_TIMEOUT                                                                          \
 	SECONDS(60) /* a ready command may take its time; the deadline bounds it */
 #define INIT_CONNECT_TIMEOUT SECONDS(1)
-#define INIT_ANSWER_MAX (16 * 1024)
+#define INIT_ANSWER_MAX ((size_t)16 * 1024)
 
 struct sandbox_init {
 	struct sandbox_init_conf conf;
