@@ -252,6 +252,8 @@ gw_session_end(struct gw_session *s, const char *result, bool keep_up)
 	if (s->state != GW_TUNNEL)
 		gw_count_latency(took);
 	gw_timer(s, 0);
+	if (s->pipe)
+		gw_splice_end(s);
 	if (s->flush.queued)
 		loop_undefer(g->conf.loop, &s->flush);
 	if (s->up)
@@ -622,6 +624,7 @@ gateway_free(struct gateway *g)
 		TAILQ_REMOVE(&g->spare, s, in_age);
 		session_free(s);
 	}
+	gw_splice_free_all(g);
 	gw_buf_done(&g->out);
 	strbuf_done(&g->clean);
 	strbuf_done(&g->host);

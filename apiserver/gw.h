@@ -45,7 +45,11 @@
 #define GW_POOL_IDLE_ENVD SECONDS(60)
 #define GW_SPARE_SESSIONS_MAX 1024 /* unused objects kept */
 #define GW_SPARE_BUF_MAX 4096      /* bytes of head buffer that an unused session keeps */
-#define GW_SMALL_BODY 4096         /* copied behind the head instead of sent as a second piece */
+#define GW_SPLICE_MIN (64 * 1024)  /* rest of a body that is worth a pipe */
+#define GW_PIPE_SIZE                                                                               \
+	(64 * 1024) /* a pipe's default; more gained nothing, and a stalled client holds it */
+#define GW_SPARE_PIPES_MAX 64
+#define GW_SMALL_BODY 4096 /* copied behind the head instead of sent as a second piece */
 
 enum gw_state {
 	GW_HEAD = 0, /* not in use: between two requests */
@@ -62,6 +66,7 @@ enum gw_state {
 TAILQ_HEAD(gw_session_list, gw_session);
 TAILQ_HEAD(gw_up_list, gw_up);
 TAILQ_HEAD(gw_port_list, gw_port);
+SLIST_HEAD(gw_pipe_list, gw_pipe);
 
 struct gw_session {
 	struct gateway *g;
@@ -81,7 +86,8 @@ struct gw_session {
 	/* Everything from here on is zeroed for the next request. */
 	size_t head_n;
 	int64_t connect_by;
-	int64_t body_left; /* request body by Content-Length; -1 unknown */
+	struct gw_pipe *pipe; /* the rest of the answer goes through it */
+	int64_t body_left;    /* request body by Content-Length; -1 unknown */
 	unsigned tries;
 	int status;
 	uint8_t minor; /* of the client */
@@ -175,6 +181,8 @@ struct gateway {
 	unsigned state_n[GW_STATE_COUNT];
 	struct gw_up_list idle[2]; /* user ports, envd */
 	unsigned idle_n, up_n;
+	struct gw_pipe_list pipes; /* empty ones, for reuse */
+	unsigned pipe_n;
 	struct gw_buf out;               /* answers on their way to a client */
 	struct strbuf clean, host, body; /* scratch */
 	struct timer tick;
@@ -251,6 +259,18 @@ void gw_pump_drain(struct gw_up *up);
 void gw_pump_timer(struct gw_session *s);
 /* The request is no longer the session's; its server may still end it in its own time. */
 void gw_pump_leave(struct http_req *r);
+
+void gw_pump_complete(struct gw_session *s);
+
+/* --- gw_splice.c --- */
+/* Moves what is left of the answer's body without copying it, if that is possible and worth it. */
+void gw_splice_begin(struct gw_session *s);
+/* The sandbox's socket is readable. */
+void gw_splice_in(struct gw_session *s);
+/* The client's socket is writable. */
+void gw_splice_out(struct gw_session *s);
+void gw_splice_end(struct gw_session *s);
+void gw_splice_free_all(struct gateway *g);
 
 /* --- gw_metrics.c --- */
 void gw_metrics_add(struct gateway *g);

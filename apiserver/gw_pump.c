@@ -266,7 +266,9 @@ on_client_drain(struct http_req *r)
 
 	s->down_full = false;
 	gw_session_moved(s);
-	if (s->up)
+	if (s->pipe)
+		gw_splice_out(s);
+	else if (s->up)
 		sock_read_set(&s->up->sock, true);
 }
 
@@ -397,6 +399,16 @@ answer_complete(struct gw_session *s, bool in_step)
 	keep = keep && s->req_done && sock_pending(&s->up->sock) == 0;
 	gw_session_end(s, class_of(s->status), keep);
 	http_reply_end(r);
+}
+
+/* Its body went another way. */
+void
+gw_pump_complete(struct gw_session *s)
+{
+	struct strv none = STRV_NONE, body;
+
+	BUG_ON(http1_next(s->up->parser, &none, &body) != HTTP1_DONE);
+	answer_complete(s, true);
 }
 
 static void
@@ -550,6 +562,7 @@ gw_pump_data(struct gw_up *up, char *p, size_t n)
 			return;
 		case HTTP1_MORE:
 			send_answer(&a, false);
+			gw_splice_begin(s);
 			return;
 		}
 	}

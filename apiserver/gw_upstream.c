@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 
 static void on_open(struct sock *sock);
+static bool on_readable(struct sock *sock);
 static void on_data(struct sock *sock, char *p, size_t n);
 static void on_eof(struct sock *sock);
 static void on_drain(struct sock *sock);
@@ -19,6 +20,7 @@ static void on_fail(struct sock *sock, const char *why);
 
 static const struct sock_cb up_cb = {
 	.on_open = on_open,
+	.on_readable = on_readable,
 	.on_data = on_data,
 	.on_eof = on_eof,
 	.on_drain = on_drain,
@@ -259,6 +261,17 @@ on_open(struct sock *sock)
 {
 	gw_count_connect(true);
 	gw_session_connected(up_of(sock)->session);
+}
+
+static bool
+on_readable(struct sock *sock)
+{
+	struct gw_session *s = up_of(sock)->session;
+
+	if (s == NULL || s->pipe == NULL)
+		return false;
+	gw_splice_in(s);
+	return true;
 }
 
 static void

@@ -68,7 +68,7 @@ wants_read(const struct conn *c)
 static enum conn_wait
 waits_for(const struct conn *c)
 {
-	bool pending = sock_pending(&c->sock) > 0;
+	bool pending = sock_pending(&c->sock) > 0 || c->sock.want_write;
 	enum conn_wait unread =
 	    !c->sock.reading && !c->sock.watching ? HC_WAIT_WATCH : HC_WAIT_NONE;
 

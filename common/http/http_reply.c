@@ -255,6 +255,31 @@ http_reply_write(struct http_req *r, const void *p, size_t n)
 	return send_framed(x, STRV_NONE, (struct strv){ p, n });
 }
 
+void
+http_reply_moved(struct http_req *r, uint64_t n)
+{
+	struct exchange *x = exchange_of(r);
+
+	if (!usable(x))
+		return;
+	r->bytes_out += n;
+	if (x->framing == FRAME_LENGTH)
+		x->reply_left -= n < x->reply_left ? n : x->reply_left;
+	if (x->c->wait == HC_WAIT_WRITE)
+		server_touch(x->c);
+}
+
+void
+http_reply_wait(struct http_req *r)
+{
+	struct exchange *x = exchange_of(r);
+
+	if (!usable(x))
+		return;
+	sock_want_write(&x->c->sock);
+	conn_kick(x->c);
+}
+
 size_t
 http_reply_raw(
     struct http_req *r, int status, struct strv head, struct strv body, int64_t body_len, bool keep)

@@ -143,6 +143,11 @@ void http_reply_start(
 /* Adds body bytes; returns what is pending: stop producing until on_drain when it is > 0. Bytes
  * beyond the declared length are dropped. Pending beyond SOCK_PENDING_MAX cuts the connection. */
 size_t http_reply_write(struct http_req *r, const void *p, size_t n);
+/* For a handler that moves body bytes to http_req_sock's fd by itself (splice; not with TLS, and
+ * only while nothing is pending): n of them were moved, for the count and the timeouts. */
+void http_reply_moved(struct http_req *r, uint64_t n);
+/* The same handler met a full socket: on_drain follows, write_timeout runs. */
+void http_reply_wait(struct http_req *r);
 /* Fewer bytes than the declared length: the connection is cut, as by http_reply_abort. */
 void http_reply_end(struct http_req *r);
 /* A reply that cannot be completed: cut the connection (RST) so that it does not look complete. */

@@ -207,6 +207,8 @@ on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		handshake(s);
 		return;
 	}
+	if (s->cb->on_readable && s->cb->on_readable(s))
+		return;
 	n = sock_recv(s);
 	if (n > 0) {
 		s->cb->on_data(s, loop_read_buf(s->loop), (size_t)n);
@@ -309,6 +311,7 @@ flush(struct sock *s)
 	sock_arm(s);
 	if (s->want_fin)
 		send_fin(s);
+	s->want_write = false;
 	s->cb->on_drain(s);
 }
 
@@ -355,10 +358,15 @@ on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		on_readable(s->fd, EV_READ, s);
 		return;
 	}
-	if (sock_pending(s) > 0)
+	if (sock_pending(s) > 0) {
 		flush(s);
-	else
-		write_arm(s, false);
+		return;
+	}
+	write_arm(s, false);
+	if (s->want_write) {
+		s->want_write = false;
+		s->cb->on_drain(s);
+	}
 }
 
 static void
@@ -463,6 +471,15 @@ sock_write(struct sock *s, const void *p, size_t n)
 	struct iovec iov = { (void *)(uintptr_t)p, n }; /* only read */
 
 	return sock_writev(s, &iov, 1);
+}
+
+void
+sock_want_write(struct sock *s)
+{
+	if (s->state != SOCK_OPEN)
+		return;
+	s->want_write = true;
+	write_arm(s, true);
 }
 
 void

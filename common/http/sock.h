@@ -30,6 +30,9 @@ struct sock;
 struct sock_cb {
 	/* connect() finished, or the TLS handshake of an accepted one. */
 	void (*on_open)(struct sock *s);
+	/* The fd is readable: true if the owner has read from it by itself (splice), false: on_data
+	 * follows. May be NULL. */
+	bool (*on_readable)(struct sock *s);
 	/* n > 0 bytes, in the loop's read buffer: consume or copy before returning. The owner may
 	 * close (and defer-free) the socket inside. */
 	void (*on_data)(struct sock *s, char *p, size_t n);
@@ -83,7 +86,7 @@ struct sock {
 	uint8_t state; /* enum sock_state */
 	uint8_t armed; /* what rd is registered for */
 	bool reading, watching, want_fin, fin_sent, eof_seen, hangup_told, io_want_write, wr_armed,
-	    limited;
+	    limited, want_write;
 	struct event rd, wr;
 	char *out; /* pending output */
 	size_t out_off, out_len, out_cap;
@@ -108,6 +111,9 @@ sock_pending(const struct sock *s)
 {
 	return s->out_len - s->out_off;
 }
+/* For an owner that writes to fd by itself (splice; plain sockets with nothing pending): on_drain
+ * when the kernel takes bytes again. */
+void sock_want_write(struct sock *s);
 /* Stops or starts delivering on_data/on_eof. While stopped, a reset or close of the peer is still
  * reported by on_fail/on_eof if sock_watch_close was asked for. */
 void sock_read_set(struct sock *s, bool on);
