@@ -20,7 +20,7 @@ part_unit() {
 	[ -d build/debug ] || preset debug
 	ctest --test-dir build/debug --output-junit "$RESULTS/unit.xml" --output-on-failure -j 2 --timeout 300 \
 		--test-output-size-passed 10000000 --test-output-size-failed 10000000 > "$RESULTS/unit.log" 2>&1 || rc=$?
-	count_junit "$RESULTS/unit.xml" || rc=1
+	count_results "$RESULTS/unit.xml" || rc=1
 	[ "$rc" = 0 ] || { grep -E '^\[  (FAILED|ERROR)|ERROR: |runtime error|Test +#' "$RESULTS/unit.log" | tail -n 60; }
 	return "$rc"
 }

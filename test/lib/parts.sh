@@ -5,8 +5,9 @@ RESULTS=$ROOT/build/test-results
 # count PASSED FAILED SKIPPED: adds to the totals. A part that counts nothing counts as one itself.
 count() { echo "$1 $2 $3" >> "$RESULTS/counts"; }
 
-# count_junit FILE…: the same from JUnit files (ctest's or pytest's); fails when a test failed, or when none ran.
-count_junit() {
+# count_results FILE…: the same from JUnit files (ctest's or pytest's) or outputs of cmocka programs; fails when a
+# test failed, or when none ran.
+count_results() {
 	local n
 	n=$(python3 "$ROOT/test/lib/count.py" "$@")
 	echo "  passed, failed, skipped: $n"

@@ -21,6 +21,16 @@ part_chart() {
 	checked quiet "$RESULTS/chart-render.log" "$BIN/helm" template agent-sandbox charts/agent-sandbox --values local/values.yaml
 }
 
+# The Kubernetes client's tests against the real thing.
+part_live() {
+	local rc=0
+	[ -x build/debug/unit/kube_live_test ] || preset debug
+	"$CLUSTER" exec env "KUBE_TEST_CONFIG=$STATE/pki/admin.conf" build/debug/unit/kube_live_test > "$RESULTS/live.log" 2>&1 || rc=1
+	count_results "$RESULTS/live.log" || rc=1
+	[ "$rc" = 0 ] || tail -n 40 "$RESULTS/live.log"
+	return "$rc"
+}
+
 requirements() { grep -vE '^ *(#|$)' "$1"; }
 
 part_sdk() {
@@ -50,7 +60,7 @@ python_tests() {
 	shift 2
 	"$CACHE/venv/$venv/bin/python" -m pytest test/e2e --junitxml="$RESULTS/e2e-$name.xml" "$@" > "$RESULTS/e2e-$name.log" 2>&1 < /dev/null || rc=$?
 	[ "$rc" = 5 ] && rc=0 # none selected
-	[ -s "$RESULTS/e2e-$name.xml" ] && { count_junit "$RESULTS/e2e-$name.xml" || rc=1; }
+	[ -s "$RESULTS/e2e-$name.xml" ] && { count_results "$RESULTS/e2e-$name.xml" || rc=1; }
 	[ "$rc" = 0 ] || { grep -E '^(FAILED|ERROR)|^E  ' "$RESULTS/e2e-$name.log" | head -n 60; echo "the whole output: $RESULTS/e2e-$name.log"; }
 	return "$rc"
 }
