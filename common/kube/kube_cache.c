@@ -17,6 +17,7 @@
 #include "kube/kube_list.h"
 #include "kube/kube_metrics.h"
 #include "kube/kube_obj.h"
+#include "kube/kube_strip.h"
 #include "kube/kube_watch.h"
 
 #define PATH_MAX_LEN (64 * 1024)
@@ -57,6 +58,7 @@ struct kube_cache {
 	struct kube_list *list;        /* NULL: not listing */
 	bool list_spoiled;             /* an item of it could not be read */
 	struct kube_watch *watch;      /* NULL: not watching */
+	struct strbuf scratch;         /* of kube_strip */
 	struct timer relist;
 	struct kube_backoff backoff;
 	uint32_t list_no;
@@ -324,6 +326,7 @@ on_list_item(struct strv text, void *arg)
 	struct head h;
 
 	c->alive = loop_now(c->loop);
+	text = kube_strip(text, &c->scratch);
 	if (json_parse(text, text.n, &obj, &e) == -1 || head_of(obj, &h) == -1) {
 		c->list_spoiled = true;
 		return;
@@ -376,6 +379,8 @@ on_list_done(const char *version, void *arg)
 		return;
 	}
 	metric_add(&kube_lists_total, "ok", 1);
+	strbuf_done(&c->scratch);
+	strbuf_init(&c->scratch, KUBE_WATCH_LINE_MAX);
 	map_each(c->entries, sweep_one, &s);
 	c->version = s.version;
 	c->listed_at = loop_now(c->loop);
@@ -516,6 +521,7 @@ kube_cache_new(struct kube *k, const struct kube_cache_conf *conf)
 	c->entries = map_new();
 	c->graves = map_new();
 	TAILQ_INIT(&c->grave_order);
+	strbuf_init(&c->scratch, KUBE_WATCH_LINE_MAX);
 	timer_init(&c->relist, c->loop, list_start, c);
 	defer_init(&c->bury, bury, c);
 	kube_backoff_init(&c->backoff, c->t);
@@ -548,6 +554,7 @@ kube_cache_free(struct kube_cache *c)
 	map_each(c->entries, free_entry, c);
 	map_free(c->entries, xfree);
 	map_free(c->graves, xfree);
+	strbuf_done(&c->scratch);
 	xfree(c->dead);
 	xfree(c->path);
 	xfree(c);

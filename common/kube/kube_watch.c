@@ -15,6 +15,7 @@
 #include "kube/kube_metrics.h"
 #include "kube/kube_obj.h"
 #include "kube/kube_status.h"
+#include "kube/kube_strip.h"
 
 #define PATH_MAX_LEN (64 * 1024)
 #define VERSION_MAX 64
@@ -68,10 +69,11 @@ struct kube_watch {
 	char *path;
 	char version[VERSION_MAX];
 	struct kube_call *call;
-	struct strbuf line;   /* the part of a line that came so far */
-	struct timer life;    /* head, then timeoutSeconds + slack */
-	struct timer silence; /* since the last byte */
-	struct timer again;   /* until the next connection */
+	struct strbuf scratch; /* of kube_strip */
+	struct strbuf line;    /* the part of a line that came so far */
+	struct timer life;     /* head, then timeoutSeconds + slack */
+	struct timer silence;  /* since the last byte */
+	struct timer again;    /* until the next connection */
 	struct defer expired;
 	struct err expired_why;
 	struct kube_backoff backoff;
@@ -257,6 +259,7 @@ take_line(struct kube_watch *w, struct strv text)
 
 	if (strv_trim(text).n == 0)
 		return;
+	text = kube_strip(text, &w->scratch);
 	if (json_parse(text, KUBE_WATCH_LINE_MAX, &event, &e) == -1 ||
 	    read_event(w, event, &e) == -1)
 		bad_line(w, &e);
@@ -360,6 +363,7 @@ kube_watch_new(struct kube *k, const char *path, const char *version,
 	w->path = xstrdup(path);
 	snprintf(w->version, sizeof(w->version), "%s", version);
 	strbuf_init(&w->line, KUBE_WATCH_LINE_MAX);
+	strbuf_init(&w->scratch, KUBE_WATCH_LINE_MAX);
 	timer_init(&w->life, w->loop, on_life, w);
 	timer_init(&w->silence, w->loop, on_silence, w);
 	timer_init(&w->again, w->loop, connect_now, w);
@@ -380,6 +384,7 @@ kube_watch_free(struct kube_watch *w)
 	timer_stop(&w->again);
 	loop_undefer(w->loop, &w->expired);
 	strbuf_done(&w->line);
+	strbuf_done(&w->scratch);
 	xfree(w->path);
 	xfree(w);
 }
