@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "apiserver/api.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -33,8 +32,8 @@ static const char templates[] =
     "  \"startCmd\": \"serve\", \"resources\": {\"cpuLimit\": \"1500m\", \"memoryLimit\": "
     "\"512Mi\"}}]";
 
-static void
-must(bool good, const char *what, const struct err *e)
+void
+rig_must(bool good, const char *what, const struct err *e)
 {
 	if (good)
 		return;
@@ -55,7 +54,7 @@ void
 rig_until(struct rig *r, const unsigned *done, unsigned n)
 {
 	for (unsigned i = 0; *done < n; i++) {
-		must(i < TURNS_MAX, "waited too long", NULL);
+		rig_must(i < TURNS_MAX, "waited too long", NULL);
 		rig_turns(r, 1);
 	}
 }
@@ -81,7 +80,7 @@ own_network(void)
 		return;
 	done = true;
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	must(fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &lo) == 0, "loopback", NULL);
+	rig_must(fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &lo) == 0, "loopback", NULL);
 	close(fd);
 }
 
@@ -95,7 +94,7 @@ on_init(struct http_req *q, struct strv body, void *arg)
 
 	r->inits++;
 	json_decref(r->init);
-	must(json_parse(body, 1 << 20, &r->init, &e) == 0, "body of /init", &e);
+	rig_must(json_parse(body, 1 << 20, &r->init, &e) == 0, "body of /init", &e);
 	if (!r->envd_hold)
 		http_reply(q, r->envd_status, NULL, 0, STRV_NONE);
 }
@@ -103,7 +102,7 @@ on_init(struct http_req *q, struct strv body, void *arg)
 static void
 on_envd(struct http_req *q, const struct http_head *h, void *arg)
 {
-	must(strv_is(h->path, "/init") && h->method == HTTP_POST, "envd was asked else", NULL);
+	rig_must(strv_is(h->path, "/init") && h->method == HTTP_POST, "envd was asked else", NULL);
 	http_req_collect(q, 1 << 20, on_init, arg);
 }
 
@@ -118,8 +117,9 @@ start_envd(struct rig *r)
 	    rand_below(250), 1 + rand_below(250));
 	(void)snprintf(addr, sizeof(addr), "%s:%d", r->envd_ip, ENVD_PORT);
 	r->envd_status = 204;
-	must(http_server_new(r->loop, &(struct http_server_conf){ .on_request = on_envd, .arg = r },
-	         &r->envd, &e) == 0 &&
+	rig_must(
+	    http_server_new(r->loop, &(struct http_server_conf){ .on_request = on_envd, .arg = r },
+	        &r->envd, &e) == 0 &&
 	        http_server_listen(r->envd, addr, NULL, NULL, &e) == 0,
 	    "envd", &e);
 }
@@ -255,75 +255,17 @@ put_settings(struct rig *r)
 	put_key(keys, RIG_KEY_A, "alice", "user");
 	put_key(keys, RIG_KEY_B, "bob", "user");
 	text = json_text(keys);
-	put_secret(r, "keys", SECRET_KEYS_ENTRY, text);
-	put_secret(r, "install", SECRET_INSTALL_ENTRY, "0123456789abcdef0123456789abcdef");
-	must(file_read(BLUEPRINT, 1 << 20, &blueprint, NULL, &e) == 0, BLUEPRINT, &e);
+	put_secret(r, RIG_KEYS, SECRET_KEYS_ENTRY, text);
+	put_secret(r, RIG_INSTALL, SECRET_INSTALL_ENTRY, "0123456789abcdef0123456789abcdef");
+	rig_must(file_read(BLUEPRINT, 1 << 20, &blueprint, NULL, &e) == 0, BLUEPRINT, &e);
 	cluster_put(r->cluster, "configmaps",
 	    json_pack("{s:s, s:{s:s}, s:{s:s, s:s}}", "kind", "ConfigMap", "metadata", "name",
-	        "config", "data", CONFIG_TEMPLATES, templates, CONFIG_BLUEPRINT, blueprint));
-}
-
-static void
-on_problem(const char *what, const struct err *e, void *arg UNUSED)
-{
-	must(false, what, e);
-}
-
-static void
-on_request(struct http_req *q, const struct http_head *h, void *arg)
-{
-	api_handle(arg, q, h);
-}
-
-static void
-start_app(struct rig *r)
-{
-	static char *const flags[] = { (char *)(uintptr_t) "apiserver",
-		(char *)(uintptr_t) "--sandbox-domain=" RIG_DOMAIN };
-	struct app *app = &r->app;
-	struct err e;
-
-	must(conf_load(apiserver_options, apiserver_options_n, 2, (char **)(uintptr_t)flags,
-	         &app->conf, &e) == 0,
-	    "options", &e);
-	app->loop = r->loop;
-	app->ns = "ns";
-	app->metrics = metrics_new();
-	api_metrics(app->metrics);
-	app->kube = cluster_client(r->cluster);
-	app->recorder = kube_recorder_new(app->kube, "test", "one");
-	app->settings = settings_new(&(struct settings_conf){ .kube = app->kube,
-	    .ns = "ns",
-	    .configmap = "config",
-	    .install_secret = "install",
-	    .keys_secret = "keys",
-	    .system_token = "",
-	    .raw_tokens = "",
-	    .on_problem = on_problem });
-	app->view = sandbox_view_new(app->kube, "ns", NULL, NULL);
-	app->service = service_new(&(struct service_conf){ .loop = r->loop,
-	    .kube = app->kube,
-	    .settings = app->settings,
-	    .view = app->view,
-	    .recorder = app->recorder,
-	    .metrics = app->metrics,
-	    .ns = "ns",
-	    .envd_image = "example.org/envd:1",
-	    .default_template = "base",
-	    .max_lifetime = conf_int(app->conf, "MAX_LIFETIME") });
-	must(http_server_new(r->loop,
-	         &(struct http_server_conf){
-	             .on_request = on_request, .on_bad_request = api_bad_request, .arg = app },
-	         &app->server, &e) == 0 &&
-	        http_server_listen(app->server, "127.0.0.1:0", NULL, &r->port, &e) == 0,
-	    "API", &e);
+	        RIG_CONFIGMAP, "data", CONFIG_TEMPLATES, templates, CONFIG_BLUEPRINT, blueprint));
 }
 
 void
-rig_start(struct rig *r)
+rig_world_start(struct rig *r)
 {
-	const char *why;
-
 	memset(r, 0, sizeof(*r));
 	own_network();
 	curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -335,180 +277,16 @@ rig_start(struct rig *r)
 	cluster_on_change(r->cluster, on_write, r);
 	start_envd(r);
 	put_settings(r);
-	start_app(r);
-	for (unsigned i = 0; !service_ready(r->app.service, &why); i++) {
-		must(i < TURNS_MAX, why, NULL);
-		rig_turns(r, 1);
-	}
-	rig_turns(r, 50); /* watches open */
 }
 
 void
-rig_stop(struct rig *r)
+rig_world_stop(struct rig *r)
 {
-	struct app *app = &r->app;
-
-	http_server_free(app->server);
-	rig_turns(r, 5);
-	service_free(app->service);
-	sandbox_view_free(app->view);
-	settings_free(app->settings);
-	kube_recorder_free(app->recorder);
-	kube_free(app->kube);
-	metrics_free(app->metrics);
-	conf_free(app->conf);
 	http_server_free(r->envd);
 	cluster_free(r->cluster);
 	json_decref(r->init);
 	loop_free(r->loop);
 	clock_fake_end();
-}
-
-/* --- requests --- */
-
-int
-rig_send_raw(struct rig *r, const char *text)
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET,
-		.sin_port = htons((uint16_t)r->port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	size_t n = strlen(text);
-
-	must(
-	    fd >= 0 && connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) == 0, "connect", NULL);
-	while (n > 0) {
-		ssize_t k = send(fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		must(k > 0 || errno == EAGAIN, "send", NULL);
-		if (k > 0) {
-			text += k;
-			n -= (size_t)k;
-		} else {
-			rig_turns(r, 1);
-		}
-	}
-	return fd;
-}
-
-int
-rig_send(struct rig *r, const char *key, const char *method, const char *path, const char *fields,
-    const char *body)
-{
-	struct strbuf b;
-	int fd;
-
-	strbuf_init(&b, REPLY_MAX);
-	strbuf_addf(&b, "%s %s HTTP/1.1\r\nHost: api.test\r\n%s", method, path, fields);
-	if (key[0] != '\0')
-		strbuf_addf(&b, "X-API-KEY: %s\r\n", key);
-	if (body != NULL)
-		strbuf_addf(
-		    &b, "Content-Type: application/json\r\nContent-Length: %zu\r\n", strlen(body));
-	strbuf_adds(&b, "\r\n");
-	strbuf_adds(&b, body != NULL ? body : "");
-	must(!b.failed, "request too long", NULL);
-	fd = rig_send_raw(r, b.p);
-	strbuf_done(&b);
-	return fd;
-}
-
-void
-reply_done(struct reply *p)
-{
-	xfree(p->head);
-	xfree(p->body);
-	json_decref(p->json);
-	memset(p, 0, sizeof(*p));
-}
-
-const char *
-reply_field(const struct reply *p, const char *name)
-{
-	static char value[512];
-	struct strv rest = strv_of(p->head), line, v;
-
-	while (rest.n > 0) {
-		line = strv_cut(rest, '\n', &rest);
-		if (!strv_caseis(strv_cut(line, ':', &v), name))
-			continue;
-		v = strv_trim(v);
-		if (v.n > 0 && v.p[v.n - 1] == '\r')
-			v.n--;
-		(void)snprintf(value, sizeof(value), STRV_FMT, STRV_ARG(v));
-		return value;
-	}
-	return NULL;
-}
-
-/* The end of the head in what came so far, or NULL. */
-static const char *
-head_end(const struct strbuf *b)
-{
-	const char *end = b->n > 0 ? memmem(b->p, b->n, "\r\n\r\n", 4) : NULL;
-
-	return end != NULL ? end + 4 : NULL;
-}
-
-static bool
-complete(const struct strbuf *b, bool head_only)
-{
-	const char *end = head_end(b), *length;
-	struct reply p = { 0 };
-	uint64_t n = 0;
-
-	if (end == NULL || head_only)
-		return end != NULL;
-	p.head = xmemdup0(b->p, (size_t)(end - b->p));
-	length = reply_field(&p, "Content-Length");
-	must(length == NULL || strv_u64(strv_of(length), REPLY_MAX, &n) == 0, "length", NULL);
-	xfree(p.head);
-	return b->n >= (size_t)(end - b->p) + n;
-}
-
-struct reply
-rig_receive(struct rig *r, int fd, bool head_only)
-{
-	struct reply p = { 0 };
-	struct strbuf b;
-	char buf[4096];
-	const char *end;
-	int64_t status = 0;
-
-	strbuf_init(&b, REPLY_MAX);
-	for (unsigned i = 0; !complete(&b, head_only); i++) {
-		ssize_t n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
-
-		must(i < TURNS_MAX, "no reply", NULL);
-		if (n > 0)
-			strbuf_add(&b, buf, (size_t)n);
-		else if (n == 0 || errno != EAGAIN)
-			break; /* closed or cut: status 0 */
-		else
-			rig_turns(r, 1);
-	}
-	close(fd);
-	end = head_end(&b);
-	if (end != NULL) {
-		p.head = xmemdup0(b.p, (size_t)(end - b.p));
-		p.body = xmemdup0(end, b.n - (size_t)(end - b.p));
-		must(strncmp(p.head, "HTTP/1.1 ", 9) == 0 &&
-		        strv_i64((struct strv){ p.head + 9, 3 }, 100, 599, &status) == 0,
-		    p.head, NULL);
-		p.status = (int)status;
-		if (json_parse(strv_of(p.body), REPLY_MAX, &p.json, NULL) == -1)
-			p.json = NULL;
-	}
-	strbuf_done(&b);
-	return p;
-}
-
-struct reply
-rig_call(struct rig *r, const char *key, const char *method, const char *path, const char *body)
-{
-	int fd = rig_send(r, key, method, path, "", body);
-
-	return rig_receive(r, fd, strcmp(method, "HEAD") == 0);
 }
 
 /* --- objects --- */
@@ -519,7 +297,7 @@ parsed(const char *text)
 	json_t *tree;
 	struct err e;
 
-	must(json_parse(strv_of(text), REPLY_MAX, &tree, &e) == 0, text, &e);
+	rig_must(json_parse(strv_of(text), REPLY_MAX, &tree, &e) == 0, text, &e);
 	return tree;
 }
 
@@ -596,7 +374,7 @@ rig_only_id(const struct rig *r)
 	static char id[SANDBOX_ID_MAX + 1];
 	const json_t *labels;
 
-	must(cluster_count(r->cluster, "replicasets") == 1, "not one sandbox", NULL);
+	rig_must(cluster_count(r->cluster, "replicasets") == 1, "not one sandbox", NULL);
 	labels = json_get_obj(cluster_first(r->cluster, "replicasets"), "metadata.labels");
 	(void)snprintf(id, sizeof(id), "%s", json_member_str(labels, LABEL_ID));
 	return id;

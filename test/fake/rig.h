@@ -1,7 +1,7 @@
 /*
- * The apiserver without its process, for unit tests: real settings, view, service and API, on a
- * fake cluster with a fake kubelet and a fake envd, all on one loop and the fake clock. Requests
- * come from raw sockets. A failure of the rig itself ends the test program.
+ * What stands around a program in unit tests: a fake cluster with its settings, a fake kubelet and
+ * a fake envd, all on one loop and the fake clock. Knows neither program; rig_api.h puts the
+ * apiserver on it. A failure of the rig itself ends the test program.
  */
 #ifndef FAKE_RIG_H
 #define FAKE_RIG_H
@@ -9,9 +9,10 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "apiserver/app.h"
 #include "base/clock.h"
+#include "domain/names.h"
 #include "fake/cluster.h"
+#include "http/http_server.h"
 
 #define RIG_SYSTEM_KEY "e2b_0123456789abcdef0123456789abcdef01234567"
 #define RIG_KEY_A "alice-0f8fad5b-d9cb-469f-a165-70867728950e" /* tenant "alice" */
@@ -21,8 +22,8 @@
 struct rig {
 	struct loop *loop;
 	struct cluster *cluster;
-	struct app app;
-	int port; /* of the API, on 127.0.0.1 */
+	struct app *app; /* rig_api.h */
+	int port;        /* of the API, on 127.0.0.1 */
 	/* Pods follow their ReplicaSets by themselves and run at once. Default true. */
 	bool kubelet;
 	bool pods_linger; /* scaled down, they only become terminating; see rig_pods_gone */
@@ -36,9 +37,16 @@ struct rig {
 	json_t *init;
 };
 
-/* Everything is in sync when it returns. */
-void rig_start(struct rig *r);
-void rig_stop(struct rig *r);
+void rig_world_start(struct rig *r);
+/* After everything that uses it. */
+void rig_world_stop(struct rig *r);
+#define RIG_NS "ns"
+#define RIG_CONFIGMAP "config"
+#define RIG_KEYS "keys"
+#define RIG_INSTALL "install"
+
+/* Ends the program unless good. */
+void rig_must(bool good, const char *what, const struct err *e);
 
 /* n turns of the loop, a millisecond of fake time each. */
 void rig_turns(struct rig *r, unsigned n);
@@ -46,27 +54,6 @@ void rig_turns(struct rig *r, unsigned n);
 void rig_until(struct rig *r, const unsigned *done, unsigned n);
 /* Fake time goes by, then some turns. */
 void rig_advance(struct rig *r, int64_t ns);
-
-/* --- requests --- */
-
-struct reply {
-	int status;
-	char *head, *body; /* text */
-	json_t *json;      /* of the body; NULL: it is none */
-};
-void reply_done(struct reply *p);
-/* The value of a field of the head (copied to a static buffer), or NULL. */
-const char *reply_field(const struct reply *p, const char *name);
-
-/* One request on a connection of its own, with this key ("" none) and body (NULL none). */
-struct reply rig_call(
-    struct rig *r, const char *key, const char *method, const char *path, const char *body);
-/* The two halves of it: send returns the socket. fields: more lines of the head, each with CRLF. */
-int rig_send(struct rig *r, const char *key, const char *method, const char *path,
-    const char *fields, const char *body);
-struct reply rig_receive(struct rig *r, int fd, bool head_only);
-/* Any bytes. */
-int rig_send_raw(struct rig *r, const char *text);
 
 /* --- objects --- */
 

@@ -5,7 +5,7 @@
 
 #include "apiserver/api_error.h"
 #include "base/json.h"
-#include "fake/rig.h"
+#include "fake/rig_api.h"
 
 static struct rig rig;
 

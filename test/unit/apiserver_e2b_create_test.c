@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "domain/token.h"
-#include "fake/rig.h"
+#include "fake/rig_api.h"
 
 static struct rig rig;
 

@@ -2,7 +2,7 @@
 #include "t.h"
 
 #include "base/json.h"
-#include "fake/rig.h"
+#include "fake/rig_api.h"
 
 static struct rig rig;
 

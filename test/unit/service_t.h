@@ -7,7 +7,7 @@
 #include "t.h"
 
 #include "base/json.h"
-#include "fake/rig.h"
+#include "fake/rig_api.h"
 
 static struct rig rig;
 
@@ -62,7 +62,7 @@ begin(struct result *r, struct service_op *op)
 	assert_int_equal(r->n, 0); /* never inside the function that starts it */
 }
 
-#define S rig.app.service
+#define S rig.app->service
 #define START(r, call)                                                                             \
 	do {                                                                                       \
 		memset(&(r), 0, sizeof(r));                                                        \
