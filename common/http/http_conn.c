@@ -190,6 +190,17 @@ conn_abort(struct conn *c, const char *why, bool reset)
 	exchange_end(c);
 }
 
+void
+conn_cut(struct conn *c, const char *why)
+{
+	struct exchange *x = exchange_at(c);
+
+	c->cut = why;
+	x->r.head_sent = true;
+	x->framing = FRAME_NONE;
+	conn_kick(c);
+}
+
 /* Output flushed or not, the last word is spoken: end in a way that lets the client read it. A
  * close with unread bytes in the kernel would reset the connection under the reply. */
 static void
@@ -514,6 +525,8 @@ step_closing(struct conn *c, struct strv *in)
 static bool
 conn_step(struct conn *c, struct strv *in, unsigned *budget)
 {
+	if (c->cut && c->state != HC_DEAD)
+		conn_abort(c, c->cut, true);
 	switch ((enum conn_state)c->state) {
 	case HC_IDLE:
 	case HC_HEAD:

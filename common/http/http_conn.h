@@ -102,6 +102,7 @@ struct conn {
 	uint32_t seq;     /* requests ended; tells whether a callback ended its own */
 	uint32_t dropped; /* bytes dropped in HC_CLOSING */
 	struct defer later;
+	const char *cut; /* conn_run must cut the connection, for this reason */
 	uint8_t state, wait;
 	bool running; /* inside conn_run: the loop there goes on by itself */
 	bool eof;     /* the client's FIN was read */
@@ -158,6 +159,9 @@ void conn_timeout(struct conn *c);
 void conn_reply_done(struct conn *c);
 /* Cuts the connection; on_abort is called if why is set (NULL: the handler itself asked). */
 void conn_abort(struct conn *c, const char *why, bool reset);
+/* For a handler that does not expect it: its writes go nowhere, and on_abort follows from the loop.
+ */
+void conn_cut(struct conn *c, const char *why);
 void conn_close(struct conn *c);
 void conn_closing(struct conn *c);
 void conn_tunnel_over(struct conn *c); /* both sides of it have ended */

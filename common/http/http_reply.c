@@ -121,9 +121,8 @@ begin(struct exchange *x, int status)
 	x->r.status = status;
 }
 
-/* The head in s->out with body behind it. False if the head was too large: the connection is cut.
- */
-static bool
+/* The head in s->out with body behind it. */
+static void
 send_head(struct exchange *x, struct strv body)
 {
 	struct conn *c = x->c;
@@ -135,13 +134,22 @@ send_head(struct exchange *x, struct strv body)
 		body = STRV_NONE;
 	}
 	if (b->failed) {
-		conn_abort(c, NULL, true);
-		return false;
+		conn_cut(c, "reply head too large");
+		return;
 	}
 	iov[0] = iov_of(strbuf_view(b));
 	iov[1] = iov_of(body);
 	send_out(c, iov, body.n > 0 ? 2 : 1);
-	return true;
+}
+
+/* The handler is through with its reply: was all of it sent? */
+static void
+finish(struct exchange *x)
+{
+	if (x->c->cut || (x->framing == FRAME_LENGTH && x->reply_left > 0))
+		conn_abort(x->c, NULL, true);
+	else
+		conn_reply_done(x->c);
 }
 
 void
@@ -163,8 +171,8 @@ http_reply(
 	if (has_no_body(status) || r->method == HTTP_HEAD)
 		body = STRV_NONE;
 	r->bytes_out = body.n;
-	if (send_head(x, body))
-		conn_reply_done(x->c);
+	send_head(x, body);
+	finish(x);
 }
 
 void
@@ -196,7 +204,7 @@ http_reply_start(
 	put_connection(b, x);
 	if (r->method == HTTP_HEAD)
 		x->framing = FRAME_NONE;
-	(void)send_head(x, STRV_NONE);
+	send_head(x, STRV_NONE);
 }
 
 /* "1f\r\n" */
@@ -345,13 +353,9 @@ http_reply_end(struct http_req *r)
 		tunnel_end(x);
 		return;
 	}
-	if (x->framing == FRAME_LENGTH && x->reply_left > 0) {
-		conn_abort(x->c, NULL, true);
-		return;
-	}
 	if (x->framing == FRAME_CHUNKED)
 		send_out(x->c, &last, 1);
-	conn_reply_done(x->c);
+	finish(x);
 }
 
 void
@@ -372,7 +376,11 @@ http_req_tunnel(struct http_req *r, int status, struct strv head)
 
 	if (!usable(x))
 		return;
-	BUG_ON(!r->body_done || c->state != HC_REPLY);
+	if (c->state != HC_REPLY) {
+		/* A 101 that comes before the body is complete: whose bytes are what follows? */
+		conn_cut(c, "upgrade inside the request body");
+		return;
+	}
 	begin(x, status);
 	x->framing = FRAME_RAW;
 	x->keep = false;

@@ -64,7 +64,8 @@ struct http_req_ops {
 struct http_server_conf {
 	/* All in ns; 0 = default. */
 	int64_t head_timeout; /* first byte to complete head, TLS handshake; default 10 s */
-	int64_t idle_timeout; /* between requests; default 610 s (above every client's own) */
+	/* Between requests and before the first; default 610 s (above every client's own). */
+	int64_t idle_timeout;
 	int64_t body_timeout; /* no byte of an expected body; default 60 s; never applies while
 	                         paused */
 	int64_t
@@ -137,7 +138,8 @@ bool http_req_will_close(const struct http_req *r);
  */
 void http_reply(
     struct http_req *r, int status, const struct http_field *fields, size_t n, struct strv body);
-/* Streaming answer: length -1 = chunked (close-delimited for HTTP/1.0 clients). */
+/* A head that is larger than 128 KiB (a bug) cuts the connection; on_abort follows.
+ * Streaming answer: length -1 = chunked (close-delimited for HTTP/1.0 clients). */
 void http_reply_start(
     struct http_req *r, int status, const struct http_field *fields, size_t n, int64_t length);
 /* Adds body bytes; returns what is pending: stop producing until on_drain when it is > 0. Bytes
@@ -167,8 +169,9 @@ void http_reply_interim(struct http_req *r, struct strv head);
  * then on ops works on raw bytes: on_body = bytes from the client, on_end = client's FIN,
  * http_reply_write = raw bytes to it, http_reply_end = FIN to it. The request ends when both sides
  * have ended, or by http_reply_abort: r is dead when http_reply_end returns after on_end was
- * called, or when on_end returns after http_reply_end was called. Only when r->body_done; ops may
- * be changed before the call. No timeout but write_timeout: idle tunnels are the owner's. */
+ * called, or when on_end returns after http_reply_end was called. Before r->body_done the
+ * connection is cut instead (on_abort follows). ops may be changed before the call. No timeout but
+ * write_timeout: idle tunnels are the owner's. */
 void http_req_tunnel(struct http_req *r, int status, struct strv head);
 /* The client's socket, for splice and TCP options. */
 struct sock *http_req_sock(struct http_req *r);

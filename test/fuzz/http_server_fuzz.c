@@ -119,8 +119,6 @@ act_begin(struct http_req *r, uint8_t what)
 		http_reply_raw(r, 200, STRV("HTTP/1.1 200 OK\r\n\r\n"), STRV("x"), -2, false);
 		break;
 	default:
-		if (!r->body_done)
-			return;
 		http_req_tunnel(r, 101, STRV("HTTP/1.1 101 X\r\n\r\n"));
 		f.tunnel = true;
 		f.got_end = false;

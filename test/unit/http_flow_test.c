@@ -268,6 +268,48 @@ TEST(declined_upgrades)
 	strbuf_done(&b);
 }
 
+/* What a handler does not expect to fail is cut from the loop, and it is told. */
+TEST(cut_from_the_loop)
+{
+	CLEANUP(xfreep) char *long_value = xmalloc(200 * 1024);
+	struct http_field field = { STRV("X"), { long_value, 200 * 1024 } };
+	struct strbuf b;
+	int fd;
+
+	rig_start();
+	strbuf_init(&b, 1000);
+	/* A 101 before the request's body is complete. */
+	fd = net_connect(rig.port);
+	net_send_text(rig.l, fd, "POST /hold HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc");
+	rig_wait_log("body 3; ");
+	http_req_tunnel(rig.held, 101, STRV("HTTP/1.1 101 X\r\n\r\n"));
+	assert_int_equal(http_reply_write(rig.held, "x", 1), 0);
+	assert_has_not(rig_log(), "abort");
+	assert_int_equal(net_read_until(rig.l, fd, &b, NULL), -1);
+	assert_int_equal(b.n, 0);
+	assert_has(rig_log(), "abort upgrade inside the request body; done 0; ");
+	close(fd);
+	/* A head beyond all measure: begun, or begun and ended. */
+	memset(long_value, 'x', 200 * 1024);
+	for (int end = 0; end < 2; end++) {
+		strbuf_reset(&rig.log);
+		fd = net_connect(rig.port);
+		net_send_text(rig.l, fd, GET("/hold"));
+		rig_wait_log("end");
+		http_reply_start(rig.held, 200, &field, 1, 5);
+		assert_int_equal(http_reply_write(rig.held, "x", 1), 0);
+		if (end)
+			http_reply_end(rig.held);
+		assert_int_equal(net_read_until(rig.l, fd, &b, NULL), -1);
+		assert_int_equal(b.n, 0);
+		assert_string_equal(rig_log(),
+		    end ? "GET /hold; end; done 200; "
+		        : "GET /hold; end; abort reply head too large; done 200; ");
+		close(fd);
+	}
+	strbuf_done(&b);
+}
+
 /* --- timeouts: a tick is a quarter of the shortest --- */
 
 static void
@@ -533,6 +575,7 @@ main(void)
 		R(tunnel_cut),
 		R(tunnel_back_pressure),
 		R(declined_upgrades),
+		R(cut_from_the_loop),
 		R(timeouts_of_idle_and_head),
 		R(timeouts_of_body_and_write),
 		R(connection_limit),
