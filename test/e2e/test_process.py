@@ -295,7 +295,7 @@ def test_child_that_keeps_the_output_open(box):
         thread.join(1.5)
         assert not ended, "the stream ended although a child holds its output"
         assert process.pid in [p["pid"] for p in rpc(box, "process.Process/List", {}).json()["processes"]]
-        sh(box, "pkill -f 'sleep 100'")
+        sh(box, "pkill -f '[s]leep 100'")
         thread.join(5)
         assert ended and ended[0].end.get("exitCode", 0) == 0
 
@@ -306,7 +306,7 @@ def test_detached_child(box):
     sh(box, "nohup sleep 101 >/dev/null 2>&1 &")
     assert time.monotonic() - began < 5
     assert sh(box, "pgrep -f '^sleep 101'").strip()
-    sh(box, "pkill -f '^sleep 101'")
+    sh(box, "pkill -f '^[s]leep 101'")
 
 
 @pytest.mark.item("dp:127")
@@ -315,7 +315,7 @@ def test_kill_of_a_shell_with_a_child(box):
         time.sleep(0.3)
         assert kill(box, process.pid).status == 200
         assert process.result().end["exitCode"] == -1
-    sh(box, "pkill -f 'sleep 102' || true")
+    sh(box, "pkill -f '[s]leep 102' || true")
 
 
 @pytest.mark.item("dp:141")
@@ -379,10 +379,10 @@ def test_terminal_size(box):
 @pytest.mark.item("dp:130")
 def test_terminal_is_a_login_shell_with_job_control(box):
     with terminal(box) as pty:
-        send_input(box, pty.pid, "shopt -q login_shell && echo [login]; echo [$TERM]; [[ $- == *i* && $- == *m* ]] && echo [jobs]\n",
-                   "pty")
-        text = pty.until("[jobs]", "pty")
-        assert "[login]" in text and "[xterm-256color]" in text and "no job control" not in text
+        send_input(box, pty.pid, "shopt -q login_shell && echo [login$((1+1))]; echo [$TERM]; "
+                                 "[[ $- == *i* && $- == *m* ]] && echo [jobs$((1+1))]\n", "pty")
+        text = pty.until("[jobs2]", "pty")
+        assert "[login2]" in text and "[xterm-256color]" in text and "no job control" not in text
         send_input(box, pty.pid, "tty\n", "pty")
         pty.until("/dev/pts/", "pty")
 
