@@ -24,30 +24,40 @@
 #include "http/sock.h"
 
 /* --- limits --- */
-#define GW_BOX_SESSIONS_MAX 2000     /* requests and tunnels of one sandbox at a time */
-#define GW_WAITERS_MAX 1024          /* requests of one gateway that wait for sandboxes */
-#define GW_WAIT_MAX SECONDS(60)      /* for a sandbox that starts or resumes */
-#define GW_READY_MAX SECONDS(30)     /* for envd to have taken its settings */
-#define GW_READY_PAUSE MILLIS(250)   /* between two tries when the view already says running */
-#define GW_BODY_KEPT_MAX (64 * 1024) /* body kept for a second try */
-#define GW_CONNECT_TRIES 5           /* with waits of 100, 200, 300, 400 ms between them */
+#define GW_BOX_SESSIONS_MAX 2000   /* requests and tunnels of one sandbox at a time */
+#define GW_WAITERS_MAX 1024        /* requests of one gateway that wait for sandboxes */
+#define GW_WAIT_MAX SECONDS(60)    /* for a sandbox that starts or resumes */
+#define GW_READY_MAX SECONDS(30)   /* for envd to have taken its settings */
+#define GW_READY_PAUSE MILLIS(250) /* between two tries when the view already says running */
+#define GW_BODY_KEPT_MAX 65536     /* body kept for a second try */
+#define GW_CONNECT_TRIES 5         /* with waits of 100, 200, 300, 400 ms between them */
 #define GW_CONNECT_STEP MILLIS(100)
-#define GW_CONNECT_MAX SECONDS(30)        /* all tries together */
-#define GW_EXPECT_MAX SECONDS(1)          /* for the sandbox's own 100 Continue */
-#define GW_EARLY_REST_MAX (64 * 1024)     /* body still read after an early answer, to keep the */
-#define GW_EARLY_WAIT SECONDS(2)          /* connection, and for how long */
-#define GW_HANGUP_MAX SECONDS(60)         /* a silent sandbox after the client's FIN */
-#define GW_IDLE_MAX SECONDS(24 * 60 * 60) /* no byte in either direction */
-#define GW_POOL_PORT_MAX 512              /* idle connections to one port; they go after a second */
-#define GW_POOL_MAX 4096                  /* idle connections of one gateway */
+#define GW_CONNECT_MAX SECONDS(30) /* all tries together */
+#define GW_EXPECT_MAX SECONDS(1)   /* for the sandbox's own 100 Continue */
+#define GW_EARLY_REST_MAX 65536    /* body still read after an early answer, to keep the */
+#define GW_EARLY_WAIT SECONDS(2)   /* connection, and for how long */
+#define GW_HANGUP_MAX SECONDS(60)  /* a silent sandbox after the client's FIN */
+#define GW_IDLE_MAX SECONDS(86400) /* no byte in either direction */
+#define GW_POOL_PORT_MAX 512       /* idle connections to one port; they go after a second */
+#define GW_POOL_MAX 4096           /* idle connections of one gateway */
 /* Common servers close after 2 s (gunicorn), 5 s (Node, uvicorn) or more; our envd after 610 s. */
 #define GW_POOL_IDLE SECONDS(1)
 #define GW_POOL_IDLE_ENVD SECONDS(60)
-#define GW_SPARE_SESSIONS_MAX 1024 /* unused objects kept */
-#define GW_SPARE_BUF_MAX 4096      /* bytes of head buffer that an unused session keeps */
-#define GW_SPLICE_MIN (64 * 1024)  /* rest of a body that is worth a pipe */
-#define GW_PIPE_SIZE                                                                               \
-	(64 * 1024) /* a pipe's default; more gained nothing, and a stalled client holds it */
+/* Unused objects kept. None under AddressSanitizer, so that a use after the end is seen. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define GW_SPARE_SESSIONS_MAX 0
+#endif
+#endif
+#if !defined(GW_SPARE_SESSIONS_MAX) && defined(__SANITIZE_ADDRESS__)
+#define GW_SPARE_SESSIONS_MAX 0
+#elif !defined(GW_SPARE_SESSIONS_MAX)
+#define GW_SPARE_SESSIONS_MAX 1024
+#endif
+#define GW_SPARE_BUF_MAX 4096 /* bytes of head buffer that an unused session keeps */
+#define GW_SPLICE_MIN 65536   /* rest of a body that is worth a pipe */
+/* A pipe's default size; more gained nothing, and a stalled client holds it. */
+#define GW_PIPE_SIZE 65536
 #define GW_SPARE_PIPES_MAX 64
 #define GW_SMALL_BODY 4096 /* copied behind the head instead of sent as a second piece */
 

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 
-#define DATA_MAX (256 * 1024) /* of the sandbox-data text that is read for its port */
+#define DATA_MAX 262144 /* of the sandbox-data text that is read for its port */
 
 static bool
 is_live_state(enum sandbox_state state)
@@ -257,10 +257,11 @@ look_again(struct gw_session *s)
 {
 	const struct gw_box *box = s->box;
 
-	if (s->state == GW_WAIT && box->verdict != GW_BOX_STARTING &&
-	    (box->verdict != GW_BOX_LIVE || box->running || !s->want_running))
-		gw_session_resolve(s);
-	else if (s->state == GW_RESUME && (box->verdict == GW_BOX_GONE || box->running))
+	bool settled = box->verdict != GW_BOX_STARTING &&
+	    (box->verdict != GW_BOX_LIVE || box->running || !s->want_running);
+
+	if ((s->state == GW_WAIT && settled) ||
+	    (s->state == GW_RESUME && (box->verdict == GW_BOX_GONE || box->running)))
 		gw_session_resolve(s);
 }
 

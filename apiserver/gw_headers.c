@@ -86,8 +86,9 @@ gw_chunk_line(char out[GW_CHUNK_LINE_MAX], size_t n)
 	} while (n > 0);
 	len = sizeof(digits) - at;
 	memcpy(out, digits + at, len);
-	memcpy(out + len, "\r\n", 2);
-	return len + 2;
+	out[len++] = '\r';
+	out[len++] = '\n';
+	return len;
 }
 
 static size_t

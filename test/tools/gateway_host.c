@@ -367,7 +367,7 @@ cmd_metrics(void)
 {
 	struct strbuf b;
 
-	strbuf_init(&b, 1024 * 1024);
+	strbuf_init(&b, 1048576);
 	metrics_render(host.metrics, &b);
 	printf(STRV_FMT ".\n", STRV_ARG(strbuf_view(&b)));
 	fflush(stdout);
