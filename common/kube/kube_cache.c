@@ -20,7 +20,7 @@
 #include "kube/kube_strip.h"
 #include "kube/kube_watch.h"
 
-#define PATH_MAX_LEN (64 * 1024)
+#define PATH_MAX_LEN ((size_t)64 * 1024)
 #define PAGE_DEFAULT 500
 #define UID_LEN 16
 #define GRAVES_MAX 65536

@@ -22,7 +22,7 @@
 struct kube;
 struct kube_call; /* one call in flight */
 
-#define KUBE_BODY_MAX (256 * 1024 * 1024) /* of one answer; a list page is far below */
+#define KUBE_BODY_MAX ((size_t)256 * 1024 * 1024) /* of one answer; a list page is far below */
 #define KUBE_CALL_TIMEOUT SECONDS(30)
 #define KUBE_CONNECT_TIMEOUT SECONDS(5)
 #define KUBE_CALLS_MAX 256 /* connections for short calls; more calls wait in line */

@@ -14,9 +14,9 @@
 #include "base/yaml.h"
 
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
-#define KUBECONFIG_MAX (4 * 1024 * 1024)
-#define PEM_MAX (1024 * 1024)
-#define TOKEN_MAX (64 * 1024)
+#define KUBECONFIG_MAX ((size_t)4 * 1024 * 1024)
+#define PEM_MAX ((size_t)1024 * 1024)
+#define TOKEN_MAX ((size_t)64 * 1024)
 #define PATH_LEN_MAX 4096
 
 void

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "kube/kube_cache.h"
 
-#define PATH_MAX_LEN (64 * 1024)
+#define PATH_MAX_LEN ((size_t)64 * 1024)
 #define PAGES_AT_ONCE 2
 #define PAGE_TRIES 4
 #define PAGE_SILENCE SECONDS(30) /* no byte of a page */

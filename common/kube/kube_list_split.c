@@ -9,10 +9,10 @@
 #include "base/json.h"
 #include "kube/kube_cache.h"
 
-#define ITEM_MAX (16 * 1024 * 1024)
-#define METADATA_MAX (64 * 1024)
+#define ITEM_MAX ((size_t)16 * 1024 * 1024)
+#define METADATA_MAX ((size_t)64 * 1024)
 #define KEY_MAX 64
-#define CONTINUE_MAX (8 * 1024) /* it becomes part of an URL */
+#define CONTINUE_MAX ((size_t)8 * 1024) /* it becomes part of an URL */
 
 enum state {
 	ST_START = 0,    /* before '{' */

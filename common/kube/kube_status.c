@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 
-#define STATUS_BODY_MAX (64 * 1024)
+#define STATUS_BODY_MAX ((size_t)64 * 1024)
 
 static enum err_code
 code_of(int status, const char *reason, const char *message)

@@ -17,9 +17,9 @@
 #include "kube/kube_status.h"
 #include "kube/kube_strip.h"
 
-#define PATH_MAX_LEN (64 * 1024)
+#define PATH_MAX_LEN ((size_t)64 * 1024)
 #define VERSION_MAX 64
-#define LINE_KEEP (256 * 1024)
+#define LINE_KEEP ((size_t)256 * 1024)
 #define SHORT_LIFE SECONDS(1) /* a watch that ends earlier without an event has failed */
 #define BAD_LINES_MAX 3       /* unreadable in a row: list instead */
 

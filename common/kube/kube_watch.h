@@ -17,7 +17,7 @@
 #include "kube/kube_cache.h"
 #include "kube/kube_client.h"
 
-#define KUBE_WATCH_LINE_MAX (16 * 1024 * 1024)
+#define KUBE_WATCH_LINE_MAX ((size_t)16 * 1024 * 1024)
 
 /* All ns, but timeout_*: seconds. */
 struct kube_watch_tuning {
