@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "apiserver/api.h"
+#include "apiserver/gateway_hooks.h"
 #include "apiserver/health.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -162,6 +163,8 @@ start_gateway(struct app *app)
 	    .key = settings_install_key(app->settings),
 	    .metrics = app->metrics,
 	    .domain = domain,
+	    .look = gateway_hook_look,
+	    .look_cancel = gateway_hook_look_cancel,
 	    .arg = app });
 }
 

@@ -597,6 +597,7 @@ gateway_new(const struct gateway_conf *conf)
 	TAILQ_INIT(&g->idle[1]);
 	defer_init(&g->reap, on_reap, g);
 	timer_init(&g->tick, conf->loop, on_tick, g);
+	TAILQ_INIT(&g->looks);
 	strbuf_init(&g->clean, CLEAN_MAX);
 	strbuf_init(&g->host, HOST_MAX);
 	strbuf_init(&g->body, BODY_MAX);
@@ -614,6 +615,7 @@ gateway_free(struct gateway *g)
 	if (g == NULL)
 		return;
 	sandbox_view_unsubscribe(&g->sub);
+	gw_look_free_all(g);
 	while ((s = TAILQ_FIRST(&g->active)))
 		gw_session_cut(s, GW_FAIL_UNAVAILABLE, "shutting down");
 	gw_box_free_all(g);
@@ -641,8 +643,8 @@ gateway_wants(const struct gateway *g, const struct http_head *h)
 	return g->route->how != GW_BY_NOTHING;
 }
 
-void
-gateway_handle(struct gateway *g, struct http_req *r, const struct http_head *h)
+static void
+handle(struct gateway *g, struct http_req *r, const struct http_head *h, bool look)
 {
 	struct gw_fail f = { .kind = GW_FAIL_NONE };
 	struct gw_route *route = g->route;
@@ -652,6 +654,9 @@ gateway_handle(struct gateway *g, struct http_req *r, const struct http_head *h)
 
 	BUG_ON(route->how == GW_BY_NOTHING);
 	box = gw_admit(g, h, route, &f);
+	if (box == NULL && look && f.kind == GW_FAIL_NOT_FOUND && route->how != GW_BY_PATH_NAME &&
+	    gw_look(g, r, h, route->id))
+		return;
 	if (box == NULL) {
 		f.port = route->port;
 		hints = gw_hints_of_head(h);
@@ -663,4 +668,16 @@ gateway_handle(struct gateway *g, struct http_req *r, const struct http_head *h)
 	route->how = GW_BY_NOTHING;
 	gw_box_moved(box);
 	gw_session_resolve(s);
+}
+
+void
+gateway_handle(struct gateway *g, struct http_req *r, const struct http_head *h)
+{
+	handle(g, r, h, true);
+}
+
+void
+gw_handle_known(struct gateway *g, struct http_req *r, const struct http_head *h)
+{
+	handle(g, r, h, false);
 }

@@ -33,6 +33,11 @@ struct gateway_conf {
 	void *(*wake)(
 	    struct strv id, void (*fn)(const struct err *e, void *arg), void *fn_arg, void *arg);
 	void (*wake_cancel)(void *handle, void *arg);
+	/* Looks once for a sandbox that the view does not know (made by another replica a moment
+	 * ago) and puts it into the view if it is there. fn runs later, exactly once unless
+	 * cancelled. NULL: never. */
+	void *(*look)(struct strv id, void (*fn)(void *fn_arg), void *fn_arg, void *arg);
+	void (*look_cancel)(void *handle, void *arg);
 	/* Bytes moved for a sandbox (at most once a second per sandbox). May be NULL. */
 	void (*activity)(struct strv id, void *arg);
 	void *arg;

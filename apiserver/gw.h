@@ -178,8 +178,12 @@ struct gw_up {
 	struct defer free;
 };
 
+TAILQ_HEAD(gw_look_list, gw_look);
+
 struct gateway {
 	struct gateway_conf conf;
+	struct gw_look_list looks;
+	unsigned look_n;
 	struct strv domain;
 	char *domain_text;
 	struct gw_route *route; /* of the head that was looked at last */
@@ -229,6 +233,15 @@ void gw_session_not_ready(struct gw_session *s);
 /* The box, or NULL with *f saying why not. Fills route->port in where the template's is meant. */
 struct gw_box *gw_admit(
     struct gateway *g, const struct http_head *h, struct gw_route *route, struct gw_fail *f);
+
+/* --- gw_look.c --- */
+#define GW_LOOKS_MAX 256
+/* Starts a look for a sandbox that the view does not know; the request goes on by itself. false:
+ * nothing was started. */
+bool gw_look(struct gateway *g, struct http_req *r, const struct http_head *h, struct strv id);
+void gw_look_free_all(struct gateway *g);
+/* gateway_handle without looking: what the view does not know is not there. */
+void gw_handle_known(struct gateway *g, struct http_req *r, const struct http_head *h);
 
 /* --- gw_box.c --- */
 /* By id; NULL: no such sandbox. The result lives while it has sessions or connections. */
