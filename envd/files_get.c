@@ -176,7 +176,7 @@ static void
 start_download(
     struct call *c, const struct http_head *h, const char *path, int fd, const struct stat *st)
 {
-	struct strbuf disposition CLEANUP(strbuf_done);
+	struct strbuf disposition CLEANUP(strbuf_done) = { 0 };
 	char modified[TIME_TEXT_MAX], range[96];
 	bool unsized = no_size(fd, st);
 	int64_t first = 0, last = st->st_size - 1;

@@ -90,7 +90,7 @@ decode_extended(struct strv v)
 char *
 media_param(struct strv value, const char *name)
 {
-	struct strbuf b CLEANUP(strbuf_done);
+	struct strbuf b CLEANUP(strbuf_done) = { 0 };
 	char *plain = NULL, *extended = NULL;
 	struct strv rest, key;
 

@@ -119,7 +119,7 @@ error_json(enum connect_code code, const char *text)
 static void
 end_stream(struct rpc *c, json_t *error)
 {
-	struct strbuf b CLEANUP(strbuf_done);
+	struct strbuf b CLEANUP(strbuf_done) = { 0 };
 	json_t *m = json_object();
 	struct call *call;
 	struct strv frame;
@@ -142,7 +142,7 @@ end_stream(struct rpc *c, json_t *error)
 size_t
 rpc_send(struct rpc *c, json_t *m)
 {
-	struct strbuf b CLEANUP(strbuf_done);
+	struct strbuf b CLEANUP(strbuf_done) = { 0 };
 	struct strv frame;
 
 	frame_init(&b);
@@ -224,6 +224,16 @@ rpc_fail_err(struct rpc *c, const struct err *e)
 	fail(c, connect_code_of(e->code), e->msg);
 }
 
+/* The call fails on our side: the handler gives up what it holds. */
+static void
+abandon(struct rpc *c, const struct err *e)
+{
+	if (c->ops && c->ops->on_gone)
+		c->ops->on_gone(c);
+	c->ops = NULL;
+	rpc_fail_err(c, e);
+}
+
 /* --- timers --- */
 
 static void
@@ -242,12 +252,10 @@ on_idle(void *arg)
 static void
 on_deadline(void *arg)
 {
-	struct rpc *c = arg;
+	struct err e;
 
-	if (c->ops && c->ops->on_gone)
-		c->ops->on_gone(c);
-	c->ops = NULL;
-	rpc_fail(c, CONNECT_DEADLINE_EXCEEDED, "context deadline exceeded");
+	err_set(&e, ERR_TIMEOUT, "context deadline exceeded");
+	abandon(arg, &e);
 }
 
 static void
@@ -364,27 +372,22 @@ on_collected(struct call *call, struct strv body)
 		dispatch(c, body);
 }
 
-/* One message of a client stream. False when c is finished. */
-static bool
-client_message(struct rpc *c, unsigned flags, struct strv payload)
+/* One message of a client stream; 0, or -1 with e. */
+static int
+client_message(struct rpc *c, unsigned flags, struct strv payload, struct err *e)
 {
-	struct err e = { 0 };
 	json_t *in;
 
 	if (flags & CONNECT_FLAG_END)
-		return true;
-	if (flags != 0) {
-		rpc_fail(
-		    c, CONNECT_INTERNAL, "protocol error: unexpected envelope flags %u", flags);
-		return false;
-	}
-	if (c->codec->decode(payload, c->method->in, RPC_BODY_MAX, &in, &e) == -1) {
-		rpc_fail_err(c, &e);
-		return false;
-	}
+		return 0;
+	if (flags != 0)
+		return err_set(
+		    e, ERR_INTERNAL, "protocol error: unexpected envelope flags %u", flags);
+	if (c->codec->decode(payload, c->method->in, RPC_BODY_MAX, &in, e) == -1)
+		return -1;
 	c->ops->on_message(c, in);
 	json_decref(in);
-	return !c->dead;
+	return 0;
 }
 
 static void
@@ -392,19 +395,21 @@ on_body(struct call *call, const char *p, size_t n)
 {
 	struct rpc *c = call->arg;
 	struct strv in = { p, n }, payload;
-	enum connect_event ev;
-	struct err e = { 0 };
+	enum connect_event ev = CONNECT_MESSAGE;
+	struct err e;
 	unsigned flags;
+	int r = 0;
 
 	if (c->bad.code != ERR_NONE)
 		return;
 	c->in_handler = true; /* a handler that answers must not free c under us */
-	while ((ev = connect_reader_next(&c->in, &in, &flags, &payload, &e)) == CONNECT_MESSAGE) {
-		if (!client_message(c, flags, payload))
-			break;
+	while (!c->dead && r == 0 && ev == CONNECT_MESSAGE) {
+		ev = connect_reader_next(&c->in, &in, &flags, &payload, &e);
+		if (ev == CONNECT_MESSAGE)
+			r = client_message(c, flags, payload, &e);
 	}
-	if (ev == CONNECT_BAD)
-		rpc_fail_err(c, &e);
+	if (!c->dead && (r == -1 || ev == CONNECT_BAD))
+		abandon(c, &e);
 	c->in_handler = false;
 	if (c->dead)
 		rpc_free(c);
@@ -414,14 +419,16 @@ static void
 on_end(struct call *call)
 {
 	struct rpc *c = call->arg;
+	struct err e;
 
-	if (c->bad.code != ERR_NONE)
-		rpc_fail_err(c, &c->bad);
-	else if (!connect_reader_idle(&c->in))
-		rpc_fail(c, CONNECT_INVALID_ARGUMENT,
-		    "protocol error: incomplete envelope: unexpected EOF");
-	else
+	if (c->bad.code != ERR_NONE) {
+		abandon(c, &c->bad);
+	} else if (!connect_reader_idle(&c->in)) {
+		err_set(&e, ERR_INVALID, "protocol error: incomplete envelope: unexpected EOF");
+		abandon(c, &e);
+	} else {
 		c->ops->on_end(c);
+	}
 }
 
 void
