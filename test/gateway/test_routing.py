@@ -25,6 +25,44 @@ class Routing(Case):
                      f"{self.port}-{self.box}.elsewhere.example.org"):
             self.assertEqual(self.seen(self.ask(host=host))[1]["host"], host)
 
+    def test_made_by_another_replica_a_moment_ago(self):
+        """A miss in the view is settled by one look before "not found" is said."""
+        backend = Backend(echo)
+        self.addCleanup(backend.stop)
+        self.port = backend.port
+        self.gateway.do("hold 1")
+        self.addCleanup(self.gateway.do, "hold 0")
+        for found in (True, False):
+            Case.count += 1
+            self.box = f"ilate{Case.count}"
+            client = self.client()
+            client.send(self.head("POST", "/late", Content_Length=5) + b"hello")
+            self.eventually(lambda: self.gateway.do(f"looking {self.box}") == "1")
+            if found:
+                self.gateway.set(self.box, ip=backend.address)
+            self.gateway.do(f"looked {self.box}")
+            line, fields = client.head()
+            body = client.body(dict(fields)).decode()
+            if found:
+                self.assertIn(" 200 ", line)
+                self.assertTrue(body.startswith("POST /late HTTP/1.1\n"), body)
+                self.assertTrue(body.endswith("hello"), body)
+            else:
+                self.assertIn(" 502 ", line)
+                self.assertEqual(json.loads(body)["message"], "The sandbox was not found")
+
+    def test_client_leaves_while_it_is_looked_for(self):
+        self.port = 8000
+        self.gateway.do("hold 1")
+        self.addCleanup(self.gateway.do, "hold 0")
+        Case.count += 1
+        self.box = f"ilate{Case.count}"
+        client = self.client()
+        client.send(self.head())
+        self.eventually(lambda: self.gateway.do(f"looking {self.box}") == "1")
+        client.reset()
+        self.eventually(lambda: self.gateway.do(f"looking {self.box}") == "0")
+
     def test_headers(self):
         self.backend(echo)
         by = {"E2b_Sandbox_Id": self.box, "E2b_Sandbox_Port": self.port}

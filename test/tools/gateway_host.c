@@ -6,7 +6,9 @@
  *
  *	set ID [state=S] [ip=A] [uid=U] [name=N] [mask=M] [data=JSON] [private=1] [secure=1]
  *[auto=1] del ID tokens ID                envd token and traffic token wake ID ok | wake ID CODE
- *[message]       ends the wake in flight waking ID                0 or 1 activity ID how often
+ *[message]     ends the wake in flight waking ID                0 or 1 hold 0 | 1 whether a look
+ *for an unknown sandbox waits for "looked" looking ID | looked ID   is it looked for (0 or 1) | the
+ *look ends synced 0 | 1             whether the view is complete activity ID              how often
  *activity was reported metrics                  the exposition, ended by a line "." quit (as does
  *the end of stdin) ends cleanly
  *
@@ -53,6 +55,13 @@ struct host {
 	struct metrics *metrics;
 	struct install_key key;
 	bool unsynced;
+	struct {
+		bool held, pending; /* held: a look ends by command only */
+		struct timer end;
+		char id[SANDBOX_ID_MAX + 1];
+		void (*fn)(void *arg);
+		void *arg;
+	} look;
 	struct event input;
 	char line[LINE_MAX_BYTES];
 	size_t have;
@@ -167,6 +176,37 @@ wake_cancel(void *handle, void *arg UNUSED)
 	struct box *b = handle;
 
 	b->waking = false;
+}
+
+static void
+look_end(void *arg UNUSED)
+{
+	if (!host.look.pending)
+		return;
+	host.look.pending = false;
+	host.look.fn(host.look.arg);
+}
+
+/* One at a time is enough for tests. */
+static void *
+look(struct strv id, void (*fn)(void *arg), void *fn_arg, void *arg UNUSED)
+{
+	BUG_ON(host.look.pending);
+	host.look.pending = true;
+	host.look.fn = fn;
+	host.look.arg = fn_arg;
+	memcpy(host.look.id, id.p, id.n);
+	host.look.id[id.n] = '\0';
+	if (!host.look.held)
+		timer_start(&host.look.end, 0);
+	return &host.look;
+}
+
+static void
+look_cancel(void *handle UNUSED, void *arg UNUSED)
+{
+	host.look.pending = false;
+	timer_stop(&host.look.end);
 }
 
 static void
@@ -392,6 +432,14 @@ command(struct strv line)
 	} else if (strv_is(word, "synced")) {
 		host.unsynced = strv_is(id, "0");
 		say("ok");
+	} else if (strv_is(word, "hold")) {
+		host.look.held = strv_is(id, "1");
+		say("ok");
+	} else if (strv_is(word, "looking")) {
+		say(host.look.pending && strv_is(id, host.look.id) ? "1" : "0");
+	} else if (strv_is(word, "looked")) {
+		look_end(NULL);
+		say("ok");
 	} else if (strv_is(word, "waking")) {
 		say(b && b->waking ? "1" : "0");
 	} else if (strv_is(word, "activity")) {
@@ -439,6 +487,8 @@ start(const char *addr, const char *domain, struct err *e)
 		.domain = domain,
 		.wake = wake,
 		.wake_cancel = wake_cancel,
+		.look = look,
+		.look_cancel = look_cancel,
 		.activity = activity };
 	int port;
 
@@ -464,6 +514,7 @@ main(int argc, char **argv)
 		return 2;
 	log_set_level(level);
 	host.loop = loop_new();
+	timer_init(&host.look.end, host.loop, look_end, NULL);
 	host.metrics = metrics_new();
 	host.view.boxes = map_new();
 	TAILQ_INIT(&host.view.subs);
