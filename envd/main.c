@@ -7,7 +7,6 @@
  *	envd --install DEST   copy itself to DEST (mode 0755)
  *	envd --version
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -62,7 +61,7 @@ install(const char *dest)
 	if (r == 0)
 		r = rename(temp, dest);
 	if (r == -1)
-		fprintf(stderr, "envd: cannot install to %s: %s\n", dest, strerror(errno));
+		fprintf(stderr, "envd: cannot install to %s: %m\n", dest);
 	xfree(temp);
 	return r == 0 ? 0 : 1;
 }

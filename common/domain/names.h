@@ -23,7 +23,7 @@
 #define ANNOTATION_STARTED ANN("started-at")  /* last create or resume, RFC 3339 µs */
 #define ANNOTATION_END ANN("end-at")          /* RFC 3339 µs, or "never" */
 #define ANNOTATION_REMAINING ANN("remaining") /* seconds left while paused, or "never" */
-#define ANNOTATION_PAUSED ANN("paused-at") /* when the last pause was asked, RFC 3339 µs */
+#define ANNOTATION_PAUSED ANN("paused-at")    /* when the last pause was asked, RFC 3339 µs */
 #define ANNOTATION_ON_END ANN("on-end")
 #define ANNOTATION_IDLE_AFTER ANN("idle-after")
 #define ANNOTATION_AUTO_RESUME ANN("auto-resume")
@@ -40,7 +40,8 @@
 #define ENVD_MOUNT "/agent-sandbox"
 #define ENVD_IMAGE_PATH "/usr/local/bin/envd"
 #define ENVD_PORT 49983
-#define ENVD_VERSION "0.6.4" /* as told to SDKs: switches their features on (data plane page 3.2) */
+#define ENVD_VERSION "0.6.4" /* as told to SDKs: switches their features on (data plane page 3.2)  \
+	                      */
 
 /* Keys of the ConfigMap. */
 #define CONFIG_TEMPLATES "config-templates"
