@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 
 #define FLAGS (SPLICE_F_MOVE | SPLICE_F_NONBLOCK)
+#define TURNS 2 /* pipes full in one callback */
 
 struct gw_pipe {
 	SLIST_ENTRY(gw_pipe) link;
@@ -79,6 +80,9 @@ gw_splice_begin(struct gw_session *s)
 	    http1_body_left(s->up->parser) < GW_SPLICE_MIN)
 		return;
 	s->pipe = pipe_get(s->g);
+	if (s->pipe)
+		sock_limit_kernel(
+		    http_req_sock(s->r)); /* else it takes megabytes for a slow client */
 }
 
 /* From the pipe to the client. Returns false if the session has ended. */
@@ -102,18 +106,18 @@ push(struct gw_session *s)
 	return false;
 }
 
-/* From the sandbox into the pipe. Returns false if the session has ended. */
+/* From the sandbox into the empty pipe. Returns false if the session has ended. */
 static bool
 fill(struct gw_session *s)
 {
 	struct http1 *parser = s->up->parser;
-	size_t left = (size_t)http1_body_left(parser);
-	size_t most = left < GW_PIPE_SIZE ? left : GW_PIPE_SIZE;
+	int64_t left = http1_body_left(parser);
 	ssize_t n;
 
-	n = splice(s->up->sock.fd, NULL, s->pipe->in, NULL, most, FLAGS);
+	n = splice(s->up->sock.fd, NULL, s->pipe->in, NULL,
+	    left < GW_PIPE_SIZE ? (size_t)left : GW_PIPE_SIZE, FLAGS);
 	if (n > 0) {
-		s->pipe->n += (size_t)n;
+		s->pipe->n = (size_t)n;
 		s->up->sock.bytes_in += (uint64_t)n;
 		http1_body_skip(parser, (uint64_t)n);
 		return true;
@@ -124,38 +128,45 @@ fill(struct gw_session *s)
 	return false;
 }
 
-/* After a push: wait for the client, or end, or let the sandbox go on. */
+/* One side is waited for, the slower one: the client while the pipe holds something, else the
+ * sandbox. The other stays as it is, so a long transfer needs no epoll_ctl. */
 static void
-go_on(struct gw_session *s)
+move(struct gw_session *s, bool by_client)
 {
-	if (s->pipe->n > 0) {
-		s->down_full = true;
+	struct gw_pipe *p = s->pipe;
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		if (p->n == 0 && http1_body_left(s->up->parser) == 0) {
+			gw_splice_end(s);
+			gw_pump_complete(s);
+			return;
+		}
+		if (p->n == 0 && !fill(s))
+			return;
+		if (p->n == 0) { /* nothing there */
+			sock_read_set(&s->up->sock, true);
+			return;
+		}
+		if (!push(s))
+			return;
+		if (p->n > 0)
+			break;
+	}
+	if (p->n > 0 || by_client) {
 		sock_read_set(&s->up->sock, false);
-		sock_limit_kernel(http_req_sock(s->r));
 		http_reply_wait(s->r);
-		return;
 	}
-	if (http1_body_left(s->up->parser) == 0) {
-		gw_splice_end(s);
-		gw_pump_complete(s);
-		return;
-	}
-	sock_read_set(&s->up->sock, true);
 }
 
 void
 gw_splice_in(struct gw_session *s)
 {
 	gw_session_moved(s);
-	if (!fill(s))
-		return;
-	if (s->pipe->n == 0 || push(s))
-		go_on(s);
+	move(s, false);
 }
 
 void
 gw_splice_out(struct gw_session *s)
 {
-	if (s->pipe->n == 0 || push(s))
-		go_on(s);
+	move(s, true);
 }

@@ -362,11 +362,12 @@ on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		flush(s);
 		return;
 	}
-	write_arm(s, false);
 	if (s->want_write) {
 		s->want_write = false;
-		s->cb->on_drain(s);
+		s->cb->on_drain(s); /* may want it again: then nothing changes for epoll */
 	}
+	if (s->wr_armed && !s->want_write && sock_pending(s) == 0)
+		write_arm(s, false);
 }
 
 static void
