@@ -203,8 +203,9 @@ def run(bench):
             bench.emit("gateway_stalled_memory_nginx", theirs[0], "KiB/stream", None, False)
             bench.emit("gateway_stalled_kernel_nginx", theirs[1], "KiB/stream", None, False)
             for n in (10, 50, 200):
-                # A fast proxy makes its peers slower on a machine of few cores, hence the tolerance on the rate.
-                stage.compare(f"small_{n}", n, "/small", {"rps": 0.95, "cpu": 0.95, "p99": 1.0})
+                # A fast proxy makes its peers slower on a machine of few cores, and p99 spreads by a factor of two
+                # between equal runs: hence the tolerances. The CPU per request is what is steady.
+                stage.compare(f"small_{n}", n, "/small", {"rps": 0.95, "cpu": 0.95, "p99": 1.5})
             stage.compare("post4k_50", 50, "/post", {"rps": 0.95, "cpu": 0.95}, "post.lua")
             stage.compare("body64k_50", 50, "/64k", {"rps": 0.9, "cpu": 1.15})
             stage.compare("body10m_10", 10, "/10m", {"rps": 0.9, "cpu": 0.8})
