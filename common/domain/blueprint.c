@@ -298,3 +298,28 @@ blueprint_render(const struct blueprint *b, const struct blueprint_env *env,
 	blueprint_request_done(&r);
 	return rc;
 }
+
+#define SAMPLE_TEMPLATE "[{\"name\":\"sample\",\"image\":\"sample\",\"description\":\"a sample\"}]"
+
+int
+blueprint_check(const struct blueprint *b, struct err *e)
+{
+	json_t *rs CLEANUP(json_unrefp) = NULL;
+	struct templates *templates;
+	const struct blueprint_env env = { .ns = "sample", .envd_image = "sample", .rev = "" };
+	struct sandbox_spec spec = { .id = "isample",
+		.name = "sbx-isample",
+		.tenant = "sample",
+		.template_id = "sample",
+		.image = "sample",
+		.end_at = TIME_NEVER,
+		.timeout = -1 };
+	int rc;
+
+	if (templates_parse(STRV(SAMPLE_TEMPLATE), &templates, e) == -1)
+		return -1;
+	spec.template = templates_at(templates, 0);
+	rc = blueprint_render(b, &env, &spec, &rs, e);
+	templates_free(templates);
+	return rc;
+}

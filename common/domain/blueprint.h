@@ -62,4 +62,8 @@ int blueprint_render(const struct blueprint *b, const struct blueprint_env *env,
 json_t *blueprint_labels(const struct sandbox_spec *spec);
 json_t *blueprint_annotations(const struct blueprint_env *env, const struct sandbox_spec *spec);
 
+/* Would it make a ReplicaSet at all? Renders a sample sandbox, so that a mistake is found when the
+ * blueprint is stored and not when somebody asks for a sandbox. */
+int blueprint_check(const struct blueprint *b, struct err *e) MUST_USE;
+
 #endif

@@ -61,6 +61,11 @@ take_blueprint(struct settings *s, const char *text)
 		problem(s, CONFIG_BLUEPRINT, &e);
 		return;
 	}
+	if (blueprint_check(b, &e) == -1) {
+		problem(s, CONFIG_BLUEPRINT, &e);
+		blueprint_free(b);
+		return;
+	}
 	blueprint_free(s->blueprint);
 	s->blueprint = b;
 }

@@ -642,8 +642,30 @@ TEST(shipped_blueprint)
 	xfree(templates);
 }
 
-T_MAIN(T(what_holds_whatever_the_blueprint_says), T(what_the_blueprint_may_choose),
-    T(annotations_and_data), T(the_result_decodes_to_what_was_asked), T(envd_in_the_image),
-    T(envd_injected), T(commands_become_the_start_command), T(values_stay_values),
+TEST(check_finds_what_a_rendering_would)
+{
+	static const char *const bad[] = { "- a\n- b\n", "kind: Pod\napiVersion: v1\n",
+		"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: {{.Sandbox.Imgae}}}\n" };
+	char *text = NULL;
+	struct blueprint *b;
+	struct err e;
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_ok(e, blueprint_compile(strv_of(bad[i]), &b, &e));
+		assert_fails(e, ERR_INVALID, blueprint_check(b, &e));
+		blueprint_free(b);
+	}
+	assert_ok(
+	    e, file_read("charts/agent-sandbox/files/blueprint.yaml", 1 << 20, &text, NULL, &e));
+	assert_ok(e, blueprint_compile(strv_of(text), &b, &e));
+	assert_ok(e, blueprint_check(b, &e));
+	blueprint_free(b);
+	xfree(text);
+}
+
+T_MAIN(T(check_finds_what_a_rendering_would), T(what_holds_whatever_the_blueprint_says),
+    T(what_the_blueprint_may_choose), T(annotations_and_data),
+    T(the_result_decodes_to_what_was_asked), T(envd_in_the_image), T(envd_injected),
+    T(commands_become_the_start_command), T(values_stay_values),
     T(keys_of_a_request_lose_against_ours), T(mistakes_in_blueprints), T(mistakes_with_envd),
     T(annotations_are_bounded), T(labels_and_annotations_for_a_claim), T(shipped_blueprint))
