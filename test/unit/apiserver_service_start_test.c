@@ -175,15 +175,22 @@ TEST(bad_requests_make_nothing)
 	assert_int_equal(cluster_calls(rig.cluster, "POST", "replicasets"), posts);
 }
 
+/* It passes the check when it is stored, and breaks with a template that the check does not know.
+ */
 TEST(a_broken_blueprint_is_not_the_callers_fault)
 {
 	struct result r;
+	struct strbuf broken;
 	CLEANUP(xfreep)
 	char *good = xstrdup(json_get_str(
 	    cluster_get(rig.cluster, "configmaps", "config"), "data." CONFIG_BLUEPRINT));
 
+	strbuf_init(&broken, 64 * 1024);
+	strbuf_addf(&broken,
+	    "{{if eq .Sandbox.Template \"base\"}}\nkind: Pod\n{{else}}\n%s\n{{end}}", good);
 	cluster_merge(rig.cluster, "configmaps", "config",
-	    json_pack("{s:{s:s}}", "data", CONFIG_BLUEPRINT, "kind: Pod"));
+	    json_pack("{s:{s:s}}", "data", CONFIG_BLUEPRINT, broken.p));
+	strbuf_done(&broken);
 	rig_turns(&rig, 50);
 	DOES(r, ERR_INTERNAL, service_create(S, &plain, done, &r));
 	assert_has(r.msg, "blueprint");
