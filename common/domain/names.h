@@ -40,8 +40,8 @@
 #define ENVD_MOUNT "/agent-sandbox"
 #define ENVD_IMAGE_PATH "/usr/local/bin/envd"
 #define ENVD_PORT 49983
-#define ENVD_VERSION "0.6.4" /* as told to SDKs: switches their features on (data plane page 3.2)  \
-	                      */
+/* As told to SDKs: switches their features on (data plane page 3.2). */
+#define ENVD_VERSION "0.6.4"
 
 /* Keys of the ConfigMap. */
 #define CONFIG_TEMPLATES "config-templates"
