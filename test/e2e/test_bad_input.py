@@ -313,19 +313,25 @@ class TestBadRequests:
 
 
 def test_silent_clients_do_no_harm():
-    """Connections that say nothing, or stop in the middle of a head, keep nobody else waiting and are ended in time."""
+    """Connections that say nothing, or stop in the middle of a head, keep nobody else waiting."""
     silent = [connect(timeout=1) for _ in range(50)]
     for s in silent[:25]:
         s.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
     began = time.monotonic()
     assert request("GET", "/healthz").status == 200
     assert time.monotonic() - began < 2
-    s = silent[0]
-    s.settimeout(40)
-    try:
-        data = s.recv(4096)
-    except ConnectionResetError:
-        data = b""
-    assert data == b"" or statuses(data)[0] in (400, 408), data
     for s in silent:
         s.close()
+
+
+def half_a_head():
+    """Run in the background by test_long.py: what the server says to a client that stops in the middle of a head."""
+    s = connect(timeout=60)
+    s.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+    data = b""
+    try:
+        while piece := s.recv(4096):
+            data += piece
+    except ConnectionResetError:
+        pass
+    return statuses(data)

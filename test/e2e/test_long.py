@@ -3,7 +3,10 @@ import time
 
 import pytest
 
-from helpers import Result, serve, start, Connection, send
+import test_bad_input
+import test_config
+
+from helpers import Connection, Result, assert_error, send, serve, start
 
 QUIET = r'''
 import socket, threading, time
@@ -47,6 +50,14 @@ def default_keepalive(box):
         return Result(stream)
 
 
+def half_a_head(box):
+    return test_bad_input.half_a_head()
+
+
+def missing_image(box):
+    return test_config.missing_image()
+
+
 def kept_connection(box):
     """A client connection is still good after 60 s of idleness, or was closed cleanly."""
     connection = Connection(timeout=150)
@@ -60,7 +71,8 @@ def kept_connection(box):
     return statuses
 
 
-WAITS = {f.__name__: f for f in (silent_answer, long_command, long_sdk_command, default_keepalive, kept_connection)}
+WAITS = {f.__name__: f for f in (silent_answer, long_command, long_sdk_command, default_keepalive, half_a_head,
+                                   missing_image, kept_connection)}
 
 
 @pytest.mark.item("dp:50", "cp:180")
@@ -87,6 +99,18 @@ def test_long_sdk_command(long_waits):
 def test_default_keepalive(long_waits):
     result = long_waits["default_keepalive"].result(160)
     assert result.stdout == b"done\n" and {"keepalive": {}} in result.events
+
+
+def test_half_a_head(long_waits):
+    """A client that stops in the middle of a head is sent away within a minute."""
+    assert long_waits["half_a_head"].result(100) in ([], [400], [408])
+
+
+def test_missing_image(long_waits):
+    """An image that does not exist: a typed error with the reason, within the time that callers wait, and nothing left."""
+    reply, took = long_waits["missing_image"].result(100)
+    assert reply.status in (400, 500, 503, 504) and took < 60, (reply, took)
+    assert "no-such-image" in assert_error(reply, reply.status)["message"]
 
 
 @pytest.mark.item("dp:56")

@@ -24,7 +24,7 @@ def made():
 
 @pytest.mark.item("dp:181", "cp:28")
 def test_first_calls_right_after_create():
-    for _ in range(5):
+    for _ in range(3):
         with e2b.Sandbox.create(metadata=TAG) as sandbox:
             sandbox.files.write("a.txt", "1")
             assert sandbox.files.read("a.txt") == "1"

@@ -57,20 +57,30 @@ def test_unknown_key(key):
     assert len(listed()) == before
 
 
+@pytest.fixture(scope="module")
+def box_of_a(tenants):
+    with sandbox(key=tenants[0]) as box:
+        yield box
+
+
 @pytest.mark.item("cp:5")
 @pytest.mark.parametrize("call", [
     ("GET", "", None), ("DELETE", "", None), ("POST", "/pause", {}), ("POST", "/connect", {"timeout": 60}),
     ("POST", "/resume", {"timeout": 60}), ("POST", "/timeout", {"timeout": 60}), ("POST", "/refreshes", {"duration": 60}),
     ("POST", "/fork", {}),
 ], ids=lambda c: (c[1] or c[0]).strip("/"))
-def test_another_tenants_sandbox(tenants, call):
+def test_another_tenants_sandbox(tenants, box_of_a, call):
     method, path, body = call
-    a, b = tenants
-    with sandbox(key=a) as box:
-        assert_error(api(method, f"/sandboxes/{box.id}{path}", body, key=b), 404)
-        assert_error(api("POST", f"/v2/sandboxes/{box.id}/connect", {}, key=b), 404)
-        assert box.id not in [s["sandboxID"] for s in listed(key=b)]
-        assert box.get().status == 200
+    assert_error(api(method, f"/sandboxes/{box_of_a.id}{path}", body, key=tenants[1]), 404)
+    assert box_of_a.get().json()["state"] == "running"
+
+
+@pytest.mark.item("cp:5")
+def test_another_tenants_sandbox_in_lists_and_v2(tenants, box_of_a):
+    assert_error(api("POST", f"/v2/sandboxes/{box_of_a.id}/connect", {}, key=tenants[1]), 404)
+    assert box_of_a.id in [s["sandboxID"] for s in listed(key=tenants[0])]
+    assert box_of_a.id not in [s["sandboxID"] for s in listed(key=tenants[1])]
+    assert api("GET", f"/sandboxes/{box_of_a.id}", key=KEY).status == 200  # the system role sees all
 
 
 @pytest.mark.item("cp:6")
