@@ -43,6 +43,7 @@ struct timer {
 	void (*fn)(void *arg);
 	void *arg;
 	struct loop *loop;
+	int64_t due;             /* monotonic; not with the fake clock */
 	TAILQ_ENTRY(timer) link; /* fake clock only */
 	int64_t fake_due;        /* 0: not in the loop's list */
 };
