@@ -7,7 +7,7 @@
 #include "base/json.h"
 
 #define CORS_MAX_AGE "7200"
-#define QUERY_VALUE_MAX (16 * 1024)
+#define QUERY_VALUE_MAX ((size_t)16 * 1024)
 
 static const char cors_expose[] =
     "Content-Encoding, Connect-Content-Encoding, Grpc-Status, Grpc-Message, "

@@ -12,7 +12,7 @@
 #include "envd/spawn.h"
 #include "envd/state.h"
 
-#define ENV_MAX (2 * 1024 * 1024) /* the kernel's limit for arguments and environment */
+#define ENV_MAX ((size_t)2 * 1024 * 1024) /* the kernel's limit for arguments and environment */
 
 static void
 free_config(void *config)

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "envd/users.h"
 
-#define FILE_SINK_BUF (64 * 1024)
+#define FILE_SINK_BUF ((size_t)64 * 1024)
 
 struct file_sink;
 

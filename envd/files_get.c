@@ -14,7 +14,7 @@
 #include "envd/range.h"
 #include "envd/state.h"
 
-#define CHUNK (64 * 1024)
+#define CHUNK 65536
 #define SNIFF 512
 
 struct download {
@@ -226,8 +226,8 @@ files_get(struct call *c, const struct http_head *h)
 	char *full CLEANUP(xfreep) = NULL;
 	struct user *u = NULL;
 	struct err e = { 0 };
-	struct stat st;
-	int fd, r;
+	struct stat st = { 0 };
+	int fd = -1, r;
 
 	r = call_query(h, "path", &path, &e);
 	if (r == 0)

@@ -15,7 +15,7 @@
 
 /* After a failure the rest of a body is read up to this, so that a client that does not look before
  * it has sent all still gets the answer. */
-#define SWALLOW_MAX (64 * 1024 * 1024)
+#define SWALLOW_MAX ((size_t)64 * 1024 * 1024)
 
 struct upload {
 	struct call *call;
@@ -251,7 +251,7 @@ choose_type(struct upload *u, const struct http_head *h, struct err *e)
 		    "unsupported content type: %.*s, expected multipart/form-data or "
 		    "application/octet-stream",
 		    (int)(type.n < 64 ? type.n : 64), type.p ? type.p : "");
-	boundary = media_param(*v, "boundary");
+	boundary = media_param(v ? *v : STRV_NONE, "boundary");
 	u->multipart = multipart_new(strv_of(boundary), &part_cb, u);
 	if (u->multipart == NULL)
 		return err_set(e, ERR_INVALID, "error parsing multipart form: no boundary");

@@ -13,7 +13,7 @@
 #include "envd/fs_ops.h"
 #include "envd/path.h"
 
-#define COPY_CHUNK (16 * 1024 * 1024)
+#define COPY_CHUNK ((size_t)16 * 1024 * 1024)
 #define XATTR_NAMES_MAX 65536
 #define XATTR_VALUE_MAX 65536
 

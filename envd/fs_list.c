@@ -15,9 +15,9 @@
 #include "envd/msg.h"
 #include "envd/path.h"
 
-#define LIST_TURN 100                      /* entries of one turn */
-#define LIST_BYTES_MAX (128 * 1024 * 1024) /* of the answer */
-#define LIST_NAMES_MAX 1000000             /* in one directory */
+#define LIST_TURN 100                              /* entries of one turn */
+#define LIST_BYTES_MAX ((size_t)128 * 1024 * 1024) /* of the answer */
+#define LIST_NAMES_MAX 1000000                     /* in one directory */
 
 /* A directory that is being listed. */
 struct level {
@@ -136,7 +136,7 @@ list_more(void *arg)
 	c->codec->list_end(c->method->out, l->count, &l->out);
 	c->ops = NULL;
 	if (l->out.failed)
-		rpc_fail(c, CONNECT_RESOURCE_EXHAUSTED, "the listing is larger than %d bytes",
+		rpc_fail(c, CONNECT_RESOURCE_EXHAUSTED, "the listing is larger than %zu bytes",
 		    LIST_BYTES_MAX);
 	else
 		rpc_reply_body(c, strbuf_view(&l->out));

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 
-#define OUT_SIZE (32 * 1024)
+#define OUT_SIZE ((size_t)32 * 1024)
 #define WINDOW_GZIP (15 + 16)
 
 struct gunzip {

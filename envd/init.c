@@ -138,7 +138,7 @@ on_body(struct call *c, struct strv text)
 	struct err e = { 0 };
 
 	if (text.p == NULL) {
-		call_error(c, 413, "body is larger than %d bytes", INIT_BODY_MAX);
+		call_error(c, 413, "body is larger than %zu bytes", INIT_BODY_MAX);
 		return;
 	}
 	if (text.n == 0)

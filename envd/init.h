@@ -7,7 +7,7 @@
 
 #include "envd/call.h"
 
-#define INIT_BODY_MAX (4 * 1024 * 1024)
+#define INIT_BODY_MAX ((size_t)4 * 1024 * 1024)
 
 void init_post(struct call *c, const struct http_head *h);
 

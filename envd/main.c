@@ -47,11 +47,12 @@ copy_bytes(int from, int to)
 static int
 install(const char *dest)
 {
-	char *temp = xmalloc(strlen(dest) + 5);
+	size_t size = strlen(dest) + sizeof(".new");
+	char *temp = xmalloc(size);
 	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = -1, r = -1;
+	struct err e;
 
-	memcpy(temp, dest, strlen(dest));
-	memcpy(temp + strlen(dest), ".new", 5);
+	snprintf(temp, size, "%s.new", dest);
 	if (from != -1)
 		to = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
 	if (to != -1 && copy_bytes(from, to) == 0 && fchmod(to, 0755) == 0 && fsync(to) == 0)

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 
-#define VALUE_MAX (16 * 1024)
+#define VALUE_MAX ((size_t)16 * 1024)
 
 struct strv
 media_type(struct strv value)

@@ -97,7 +97,6 @@ take_content(struct multipart *m, struct strv *in, struct err *e)
 		if (in->p[i] != m->delim[m->matched]) {
 			if (no_delimiter(m, e) == -1)
 				return -1;
-			from = i;
 			continue;
 		}
 		i++;

@@ -13,7 +13,7 @@
 #include "base/str.h"
 
 #define MULTIPART_BOUNDARY_MAX 200
-#define MULTIPART_HEAD_MAX (32 * 1024) /* header lines of one part */
+#define MULTIPART_HEAD_MAX ((size_t)32 * 1024) /* header lines of one part */
 #define MULTIPART_PARTS_MAX 10000
 
 struct multipart;

@@ -2,6 +2,7 @@
 #include "envd/path.h"
 
 #include <limits.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
@@ -90,9 +91,6 @@ path_join(const char *dir, const char *name)
 	bool slash = n > 0 && dir[n - 1] == '/';
 	char *p = xmalloc(n + m + 2);
 
-	memcpy(p, dir, n);
-	if (!slash)
-		p[n++] = '/';
-	memcpy(p + n, name, m + 1);
+	snprintf(p, n + m + 2, "%s%s%s", dir, slash ? "" : "/", name);
 	return p;
 }

@@ -6,7 +6,7 @@
 #include "envd/proc_rpc.h"
 #include "envd/proc_rpc_priv.h"
 
-#define STREAM_QUEUE_MAX (1024 * 1024) /* beyond it the client's stream is not read on */
+#define STREAM_QUEUE_MAX ((size_t)1024 * 1024) /* beyond it the client's stream is not read on */
 
 /* --- SendInput --- */
 

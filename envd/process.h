@@ -19,12 +19,12 @@
 #include "envd/app.h"
 #include "envd/users.h"
 
-#define PROC_PIPE_CHUNK (32 * 1024)       /* one message of a pipe */
-#define PROC_PTY_CHUNK (16 * 1024)        /* one message of a terminal */
-#define PROC_INPUT_MAX (64 * 1024 * 1024) /* bytes waiting to be written to one process */
-#define PROC_RETAIN SECONDS(30)           /* how long an end can be asked for */
-#define PROC_ENDED_MAX 4096               /* ends that are kept */
-#define PROC_MAX 4096                     /* processes at once */
+#define PROC_PIPE_CHUNK ((size_t)32 * 1024)       /* one message of a pipe */
+#define PROC_PTY_CHUNK ((size_t)16 * 1024)        /* one message of a terminal */
+#define PROC_INPUT_MAX ((size_t)64 * 1024 * 1024) /* bytes waiting to be written to one process */
+#define PROC_RETAIN SECONDS(30)                   /* how long an end can be asked for */
+#define PROC_ENDED_MAX 4096                       /* ends that are kept */
+#define PROC_MAX 4096                             /* processes at once */
 
 enum proc_state {
 	PROC_STARTING = 0, /* forked, not known whether it could be started */

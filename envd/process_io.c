@@ -112,7 +112,7 @@ proc_out_pause(struct process *p, bool on)
 }
 
 /* What a pipe can hold is read, no more: children of the process may go on writing for ever. */
-#define TAIL_MAX (1024 * 1024)
+#define TAIL_MAX ((size_t)1024 * 1024)
 
 void
 proc_out_finish(struct process *p)
@@ -217,7 +217,7 @@ check_input(const struct process *p, bool pty, size_t n, struct err *e)
 		return err_set(e, ERR_INTERNAL, "stdin not enabled or closed");
 	if (n > PROC_INPUT_MAX - p->in_pending)
 		return err_set(
-		    e, ERR_LIMIT, "more than %d bytes of input are waiting", PROC_INPUT_MAX);
+		    e, ERR_LIMIT, "more than %zu bytes of input are waiting", PROC_INPUT_MAX);
 	return 0;
 }
 

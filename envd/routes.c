@@ -15,19 +15,19 @@ enum route_flags {
 };
 
 struct route {
-	enum http_method method;
 	const char *path;
+	enum http_method method;
 	unsigned flags;
 	void (*handle)(struct call *c, const struct http_head *h);
 };
 
 static const struct route routes[] = {
-	{ HTTP_GET, "/health", ROUTE_OPEN | ROUTE_BEFORE, small_health },
-	{ HTTP_POST, "/init", ROUTE_OPEN | ROUTE_BEFORE, init_post },
-	{ HTTP_GET, "/files", ROUTE_OPEN, files_get },
-	{ HTTP_POST, "/files", ROUTE_OPEN, files_post },
-	{ HTTP_GET, "/envs", ROUTE_TOKEN, small_envs },
-	{ HTTP_GET, "/metrics", ROUTE_TOKEN, small_metrics },
+	{ "/health", HTTP_GET, ROUTE_OPEN | ROUTE_BEFORE, small_health },
+	{ "/init", HTTP_POST, ROUTE_OPEN | ROUTE_BEFORE, init_post },
+	{ "/files", HTTP_GET, ROUTE_OPEN, files_get },
+	{ "/files", HTTP_POST, ROUTE_OPEN, files_post },
+	{ "/envs", HTTP_GET, ROUTE_TOKEN, small_envs },
+	{ "/metrics", HTTP_GET, ROUTE_TOKEN, small_metrics },
 };
 
 /* The route; NULL if there is none. *allow: the method that the path has, if only that is wrong. */

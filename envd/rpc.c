@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "envd/auth.h"
 
-#define FRAME_MAX (256u * 1024 * 1024) /* of what we send; far above what handlers make */
+#define FRAME_MAX ((size_t)256 * 1024 * 1024) /* of what we send; far above what handlers make */
 #define KEEPALIVE_MAX 86400
 
 static void on_body(struct call *call, const char *p, size_t n);
@@ -362,8 +362,8 @@ on_collected(struct call *call, struct strv body)
 	struct rpc *c = call->arg;
 
 	if (body.p == NULL)
-		rpc_fail(
-		    c, CONNECT_RESOURCE_EXHAUSTED, "message is larger than %d bytes", RPC_BODY_MAX);
+		rpc_fail(c, CONNECT_RESOURCE_EXHAUSTED, "message is larger than %zu bytes",
+		    RPC_BODY_MAX);
 	else if (c->bad.code != ERR_NONE)
 		rpc_fail_err(c, &c->bad);
 	else if (is_stream(c))

@@ -19,8 +19,8 @@
 #include "envd/connect.h"
 #include "envd/users.h"
 
-#define RPC_BODY_MAX (32 * 1024 * 1024) /* one message from a client */
-#define RPC_KEEPALIVE_DEFAULT 90        /* seconds */
+#define RPC_BODY_MAX ((size_t)32 * 1024 * 1024) /* one message from a client */
+#define RPC_KEEPALIVE_DEFAULT 90                /* seconds */
 
 enum rpc_kind { RPC_UNARY = 0, RPC_SERVER_STREAM, RPC_CLIENT_STREAM };
 

@@ -7,7 +7,7 @@
 #include "envd/state.h"
 #include "envd/usage.h"
 
-#define MIB (1024 * 1024)
+#define MIB ((uint64_t)1024 * 1024)
 
 static const struct http_field no_store = { STRV("Cache-Control"), STRV("no-store") };
 

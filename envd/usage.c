@@ -14,7 +14,7 @@
 #include "base/fsutil.h"
 #include "base/str.h"
 
-#define FILE_MAX (256 * 1024)
+#define FILE_MAX ((size_t)256 * 1024)
 #define V1_UNLIMITED (UINT64_C(1) << 60) /* what v1 says for "no limit" is near 2^63 */
 
 struct usage {

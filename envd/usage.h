@@ -19,6 +19,6 @@ struct usage_sample {
 /* Paths are borrowed for ever; tests give others than "/sys/fs/cgroup" and "/proc". */
 struct usage *usage_new(const char *cgroup, const char *proc);
 void usage_free(struct usage *u);
-void usage_read(struct usage *u, struct usage_sample *ret);
+void usage_read(struct usage *u, struct usage_sample *s);
 
 #endif

@@ -13,7 +13,7 @@
 #include "base/bug.h"
 #include "base/err.h"
 
-#define USERS_FILE_MAX (1024 * 1024)
+#define USERS_FILE_MAX ((size_t)1024 * 1024)
 #define USERS_GROUPS_MAX 256 /* supplementary groups of one user */
 #define USERS_NAME_MAX 64    /* buffer for names shown in listings */
 

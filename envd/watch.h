@@ -14,8 +14,8 @@
 #include "envd/app.h"
 
 #define WATCH_WATCHERS_MAX 256
-#define WATCH_DIRS_MAX 131072               /* directories, of all watchers together */
-#define WATCH_QUEUE_MAX (32u * 1024 * 1024) /* estimated bytes of one watcher's queue */
+#define WATCH_DIRS_MAX 131072                      /* directories, of all watchers together */
+#define WATCH_QUEUE_MAX ((size_t)32 * 1024 * 1024) /* estimated bytes of one watcher's queue */
 
 struct watches;
 struct watcher;

@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "envd/watch.h"
 
-#define WATCH_BUF (64 * 1024)
+#define WATCH_BUF ((size_t)64 * 1024)
 
 enum watch_event { WATCH_CREATE = 1, WATCH_WRITE, WATCH_REMOVE, WATCH_RENAME, WATCH_CHMOD };
 
