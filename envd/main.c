@@ -50,7 +50,6 @@ install(const char *dest)
 	size_t size = strlen(dest) + sizeof(".new");
 	char *temp = xmalloc(size);
 	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = -1, r = -1;
-	struct err e;
 
 	snprintf(temp, size, "%s.new", dest);
 	if (from != -1)
