@@ -26,14 +26,22 @@ part_unit() {
 }
 
 # Leaks, use of uninitialised memory and the like that sanitizers do not see; built by gcc without sanitizers.
+valgrind_one() {
+	local log
+	log=$RESULTS/valgrind-$(basename "$1").log
+	UNDER_VALGRIND=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,possible \
+		"$1" > "$log" 2>&1 < /dev/null || { echo "valgrind: $1"; grep -E '^\[  FAILED|^==' "$log" | head -n 20; return 1; }
+}
+
+all_valgrind() {
+	export -f valgrind_one
+	export RESULTS
+	printf '%s\0' build/gcc/unit/*_test | xargs -0 -P 2 -I{} bash -c 'valgrind_one {}'
+}
+
 part_valgrind() {
-	local t rc=0
 	preset gcc
-	for t in build/gcc/unit/*_test; do
-		quiet "$RESULTS/valgrind-$(basename "$t").log" valgrind -q --error-exitcode=9 --leak-check=full \
-			--errors-for-leak-kinds=definite,possible --trace-children=no "$t" || { echo "valgrind: $t"; rc=1; }
-	done
-	checked test "$rc" = 0
+	checked all_valgrind
 }
 
 # FUZZ_SECONDS each (default 10), from the corpus in the tree.

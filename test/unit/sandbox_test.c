@@ -183,6 +183,8 @@ TEST(memory)
 #ifdef SANITIZED
 	skip();
 #endif
+	if (t_valgrind())
+		skip();
 	v = json_of(full);
 	meta = json_object_get(v, "metadata");
 	before = mallinfo2().uordblks;

@@ -663,6 +663,8 @@ TEST(memory)
 #ifdef SANITIZED
 	skip();
 #endif
+	if (t_valgrind())
+		skip();
 	v = open_view();
 	for (int i = 0; i < N; i++) {
 		char id[SANDBOX_ID_LEN + 1];

@@ -96,6 +96,13 @@ t_aborts(void (*fn)(void *), void *arg)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
+/* Under valgrind, which has allocations and descriptors of its own: nothing to measure there. */
+static inline bool
+t_valgrind(void)
+{
+	return getenv("UNDER_VALGRIND") != NULL;
+}
+
 /* What fn(arg) writes to stderr; the caller frees. */
 static inline char *
 t_stderr(void (*fn)(void *), void *arg)
