@@ -6,6 +6,7 @@ HTTP_PORT=${TEST_HTTP_PORT:-11000} HTTPS_PORT=${TEST_HTTPS_PORT:-11443}
 part_kubernetes() { "$ROOT/local/build.sh"; }
 part_cluster() {
 	check_names
+	[ -z "${CI:-}" ] || part_down # of a run that was cut off
 	"$CLUSTER" up
 }
 part_images() { "$ROOT/local/images.sh"; }
