@@ -2,6 +2,7 @@
 #include "envd/app.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -35,6 +36,19 @@ struct ending {
 	bool killed;
 };
 
+/* Every stream is a descriptor and every command up to four: take what the kernel allows. */
+static void
+raise_nofile(struct app *a)
+{
+	struct rlimit all;
+
+	if (getrlimit(RLIMIT_NOFILE, &a->nofile) == -1)
+		return;
+	all = a->nofile;
+	all.rlim_cur = all.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &all);
+}
+
 static void
 on_request(struct http_req *r, const struct http_head *h, void *arg)
 {
@@ -51,9 +65,11 @@ on_bad_request(
 	strbuf_addc(body, '}');
 }
 
+/* On all addresses: of both families where the kernel has IPv6, else of IPv4. */
 static int
-listen_on(struct app *a, const char *addr, int *port, struct err *e)
+listen_on(struct app *a, const char *want, int *port, struct err *e)
 {
+	char addr[32];
 	const struct http_server_conf conf = {
 		.idle_timeout = IDLE_TIMEOUT,
 		.body_timeout = SILENT_TIMEOUT,
@@ -66,6 +82,10 @@ listen_on(struct app *a, const char *addr, int *port, struct err *e)
 
 	if (http_server_new(a->loop, &conf, &a->server, e) == -1)
 		return -1;
+	snprintf(addr, sizeof(addr), "[::]:%.8s", want);
+	if (http_server_listen(a->server, addr, NULL, port, NULL) == 0)
+		return 0;
+	snprintf(addr, sizeof(addr), "0.0.0.0:%.8s", want);
 	return http_server_listen(a->server, addr, NULL, port, e);
 }
 
@@ -75,6 +95,7 @@ app_new(const struct app_conf *conf, struct app **ret, int *port, struct err *e)
 	struct app *a = xcalloc(1, sizeof(*a));
 
 	TAILQ_INIT(&a->rpcs);
+	raise_nofile(a);
 	a->pid1 = getpid() == 1;
 	/* orphans of commands become ours also where we are not PID 1 */
 	if (!a->pid1)
@@ -87,7 +108,7 @@ app_new(const struct app_conf *conf, struct app **ret, int *port, struct err *e)
 	a->procs = proc_table_new(a);
 	a->startup = startup_new(a);
 	a->usage = usage_new("/sys/fs/cgroup", "/proc");
-	if (listen_on(a, conf->addr, port, e) == -1) {
+	if (listen_on(a, conf->port, port, e) == -1) {
 		app_free(a);
 		return -1;
 	}

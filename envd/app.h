@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include "base/bug.h"
 #include "base/err.h"
@@ -42,12 +43,13 @@ struct app {
 	TAILQ_HEAD(, rpc) rpcs;   /* calls in flight */
 	unsigned jobs;            /* forked helpers at work */
 	const char *path;         /* PATH for commands, where nobody says otherwise */
+	struct rlimit nofile;     /* as it was at the start: what commands get */
 	bool pid1;
 	bool stopping;
 };
 
 struct app_conf {
-	const char *addr;  /* "0.0.0.0:49983" */
+	const char *port;  /* "49983"; "0" picks one */
 	bool require_init; /* answer 425 until /init */
 	const char *path;  /* PATH for commands, borrowed for ever */
 };

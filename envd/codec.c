@@ -33,6 +33,28 @@ json_encode(const json_t *m, const char *type UNUSED, struct strbuf *out)
 	xfree(text);
 }
 
+#define BASE64_BLOCK 3072 /* a multiple of 3: no padding but at the end */
+
+static void
+json_bytes(
+    const char *const *path, const char *type UNUSED, const void *p, size_t n, struct strbuf *out)
+{
+	char text[BASE64_LEN(BASE64_BLOCK) + 1];
+	size_t depth = 0;
+
+	for (; path[depth]; depth++)
+		strbuf_addf(out, "{\"%s\":", path[depth]);
+	strbuf_addc(out, '"');
+	for (size_t i = 0; i < n; i += BASE64_BLOCK) {
+		size_t part = n - i < BASE64_BLOCK ? n - i : BASE64_BLOCK;
+
+		strbuf_add(out, text, base64_encode((const char *)p + i, part, text));
+	}
+	strbuf_addc(out, '"');
+	while (depth-- > 0)
+		strbuf_addc(out, '}');
+}
+
 static void
 json_list_item(
     const json_t *item, const char *type UNUSED, const char *field, size_t i, struct strbuf *out)
@@ -56,6 +78,7 @@ static const struct codec codecs[] = {
 	    .stream_type = "application/connect+json",
 	    .decode = json_decode,
 	    .encode = json_encode,
+	    .bytes = json_bytes,
 	    .list_item = json_list_item,
 	    .list_end = json_list_end,
 	},

@@ -20,6 +20,11 @@ struct codec {
 	/* *ret is a new object. max bytes are accepted. */
 	int (*decode)(struct strv in, const char *type, size_t max, json_t **ret, struct err *e);
 	void (*encode)(const json_t *m, const char *type, struct strbuf *out);
+	/* A message of one bytes field inside of others of one field each: path names them, from
+	 * the outside in, NULL at the end. Without a tree, since all output of processes goes here.
+	 */
+	void (*bytes)(
+	    const char *const *path, const char *type, const void *p, size_t n, struct strbuf *out);
 	/* A message whose only field is a repeated one, element by element, so that a long list is
 	 * never a tree as a whole. i counts from 0; list_end is told how many there were. */
 	void (*list_item)(

@@ -2,7 +2,7 @@
  * envd: the daemon inside a sandbox. Serves E2B's data plane on one port, starts the commands, and
  * is PID 1 where it is the container's program.
  *
- *	envd                  serve on 0.0.0.0:49983
+ *	envd                  serve on port 49983 of all addresses
  *	envd --port N         … on another port (0: any, printed)
  *	envd --install DEST   copy itself to DEST (mode 0755)
  *	envd --version
@@ -128,9 +128,8 @@ static int
 serve(const char *port)
 {
 	const char *path = getenv("PATH"), *require = getenv("ENVD_REQUIRE_INIT");
-	char addr[32];
 	struct app_conf conf = {
-		.addr = addr,
+		.port = port,
 		.require_init = require && strcmp(require, "1") == 0,
 		.path = path && path[0] != '\0' ? path : PATH_DEFAULT,
 	};
@@ -140,7 +139,6 @@ serve(const char *port)
 	int bound;
 
 	prepare_process();
-	snprintf(addr, sizeof(addr), "0.0.0.0:%.8s", port);
 	if (app_new(&conf, &a, &bound, &e) == -1) {
 		log_error("cannot start", log_err(&e));
 		return 1;

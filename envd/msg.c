@@ -193,16 +193,6 @@ msg_put_bool(json_t *m, const char *name, bool v)
 		json_set_bool(m, name, v);
 }
 
-void
-msg_put_bytes(json_t *m, const char *name, const void *p, size_t n)
-{
-	char *text = xmalloc(BASE64_LEN(n) + 1);
-	size_t len = base64_encode(p, n, text);
-
-	json_set(m, name, json_stringn_nocheck(text, len));
-	xfree(text);
-}
-
 json_t *
 msg_wrap(const char *name, json_t *value)
 {

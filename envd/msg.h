@@ -34,7 +34,6 @@ void msg_put_text(json_t *m, const char *name, const char *v);
 void msg_put_int(json_t *m, const char *name, int64_t v);
 void msg_put_i64(json_t *m, const char *name, int64_t v); /* int64 is text in JSON */
 void msg_put_bool(json_t *m, const char *name, bool v);
-void msg_put_bytes(json_t *m, const char *name, const void *p, size_t n);
 /* {name: value}; steals value. */
 json_t *msg_wrap(const char *name, json_t *value);
 

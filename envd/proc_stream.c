@@ -74,10 +74,9 @@ static bool
 on_data(struct proc_sub *s, enum proc_stream stream, const char *p, size_t n)
 {
 	struct feed *f = container_of(s, struct feed, sub);
-	json_t *data = json_object();
+	const char *const path[] = { "event", "data", stream_name[stream], NULL };
 
-	msg_put_bytes(data, stream_name[stream], p, n);
-	return rpc_send(f->rpc, msg_wrap("event", msg_wrap("data", data))) > 0;
+	return rpc_send_bytes(f->rpc, path, p, n) > 0;
 }
 
 static void

@@ -307,6 +307,7 @@ spawn_it(struct app *a, const struct proc_spec *spec, const struct ends *x, pid_
 		.cwd = spec->cwd,
 		.fd = { x->child[0], x->child[1], x->child[2] },
 		.pty = spec->pty,
+		.nofile = &a->nofile,
 		.oom_adj = proc_table_oom_adj(a->procs),
 	};
 	r = spawn_run(&s, pid, report, e);

@@ -30,7 +30,8 @@ static const struct route routes[] = {
 	{ "/metrics", HTTP_GET, ROUTE_TOKEN, small_metrics },
 };
 
-/* The route; NULL if there is none. *allow: the method that the path has, if only that is wrong. */
+/* The route; NULL if there is none. *allow: the methods that the path has, if only that is wrong.
+ */
 static const struct route *
 find(const struct http_head *h, const char **allow)
 {
@@ -40,7 +41,10 @@ find(const struct http_head *h, const char **allow)
 			continue;
 		if (routes[i].method == h->method)
 			return &routes[i];
-		*allow = routes[i].method == HTTP_GET ? "GET" : "POST";
+		if (*allow)
+			*allow = "GET, POST";
+		else
+			*allow = routes[i].method == HTTP_GET ? "GET" : "POST";
 	}
 	return NULL;
 }

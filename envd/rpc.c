@@ -139,19 +139,35 @@ end_stream(struct rpc *c, json_t *error)
 	call_end(call);
 }
 
+static size_t
+send_frame(struct rpc *c, struct strbuf *b)
+{
+	struct strv frame = seal(b, 0);
+
+	ensure_head(c);
+	c->last_sent = loop_now(c->app->loop);
+	return call_write(c->call, frame.p, frame.n);
+}
+
 size_t
 rpc_send(struct rpc *c, json_t *m)
 {
 	struct strbuf b CLEANUP(strbuf_done) = { 0 };
-	struct strv frame;
 
 	frame_init(&b);
 	c->codec->encode(m, c->method->out, &b);
 	json_decref(m);
-	ensure_head(c);
-	c->last_sent = loop_now(c->app->loop);
-	frame = seal(&b, 0);
-	return call_write(c->call, frame.p, frame.n);
+	return send_frame(c, &b);
+}
+
+size_t
+rpc_send_bytes(struct rpc *c, const char *const *path, const void *p, size_t n)
+{
+	struct strbuf b CLEANUP(strbuf_done) = { 0 };
+
+	frame_init(&b);
+	c->codec->bytes(path, c->method->out, p, n, &b);
+	return send_frame(c, &b);
 }
 
 void

@@ -71,6 +71,8 @@ void rpc_reply(struct rpc *c, json_t *m);
 void rpc_reply_body(struct rpc *c, struct strv encoded);
 /* A message of a stream; steals m. Bytes pending: stop until on_drain when > 0. */
 size_t rpc_send(struct rpc *c, json_t *m);
+/* A message of a stream that is one bytes field (see codec.h). */
+size_t rpc_send_bytes(struct rpc *c, const char *const *path, const void *p, size_t n);
 void rpc_finish(struct rpc *c); /* ends a stream without an error */
 void rpc_fail(struct rpc *c, enum connect_code code, const char *fmt, ...) PRINTF(3, 4);
 void rpc_fail_err(struct rpc *c, const struct err *e);

@@ -14,7 +14,11 @@ static const struct http_field no_store = { STRV("Cache-Control"), STRV("no-stor
 void
 small_health(struct call *c, const struct http_head *h UNUSED)
 {
-	call_reply(c, 204, &no_store, 1, STRV_NONE);
+	const struct state *s = c->app->state;
+	const struct http_field f[] = { no_store, { STRV("X-Envd-State"), STRV("new") } };
+	bool fresh = s->require_init && !s->initialised;
+
+	call_reply(c, 204, f, fresh ? 2 : 1, STRV_NONE);
 }
 
 static void

@@ -152,6 +152,7 @@ child_main(const struct spawn *s, int report)
 	}
 	if (place_fds(s, report) == -1)
 		give_up(STEP_FDS);
+	setrlimit(RLIMIT_NOFILE, s->nofile);
 	if (s->pty && (setsid() == -1 || ioctl(STDIN_FILENO, TIOCSCTTY, 0) == -1))
 		give_up(STEP_TERMINAL);
 	if (set_ids(s->user) == -1)

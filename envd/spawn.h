@@ -7,6 +7,7 @@
 #define ENVD_SPAWN_H
 
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/bug.h"
@@ -19,9 +20,10 @@ struct spawn {
 	char *const *envp;
 	const struct user *user;
 	const char *cwd;
-	int fd[3];   /* the child's stdin, stdout, stderr; above 2 */
-	bool pty;    /* new session with fd[0] as its terminal */
-	int oom_adj; /* wanted oom_score_adj, best effort; -1: leave */
+	const struct rlimit *nofile; /* RLIMIT_NOFILE for it */
+	int fd[3];                   /* the child's stdin, stdout, stderr; above 2 */
+	bool pty;                    /* new session with fd[0] as its terminal */
+	int oom_adj;                 /* wanted oom_score_adj, best effort; -1: leave */
 };
 
 /* On 0 the child runs and *report is the caller's: readable when it is decided (spawn_result). */

@@ -132,10 +132,8 @@ TEST(defaults_are_left_out)
 	msg_put_i64(m, "size", 12345678901);
 	msg_put_int(m, "code", -1);
 	msg_put_bool(m, "exited", true);
-	msg_put_bytes(m, "data", "hi", 2);
 	text = json_text(m);
-	assert_string_equal(
-	    text, "{\"size\":\"12345678901\",\"code\":-1,\"exited\":true,\"data\":\"aGk=\"}");
+	assert_string_equal(text, "{\"size\":\"12345678901\",\"code\":-1,\"exited\":true}");
 	xfree(text);
 	json_decref(m);
 }
@@ -152,6 +150,34 @@ TEST(codecs_by_content_type)
 	assert_null(codec_find(STRV("text/plain"), &stream));
 	assert_null(codec_find(STRV_NONE, &stream));
 	assert_null(codec_find(STRV("application/jsonx"), &stream));
+}
+
+TEST(bytes_inside_of_others)
+{
+	static const char *const path[] = { "event", "data", "pty", NULL };
+	bool stream;
+	const struct codec *c = codec_find(STRV("application/json"), &stream);
+	static unsigned char big[10000], back[10004];
+	struct strbuf b;
+	json_t *m;
+	struct err e;
+
+	strbuf_init(&b, 100000);
+	c->bytes(path, "t", "hi", 2, &b);
+	assert_strv(strbuf_view(&b), "{\"event\":{\"data\":{\"pty\":\"aGk=\"}}}");
+	strbuf_reset(&b);
+	c->bytes(path, "t", "", 0, &b);
+	assert_strv(strbuf_view(&b), "{\"event\":{\"data\":{\"pty\":\"\"}}}");
+	for (size_t i = 0; i < sizeof(big); i++)
+		big[i] = (unsigned char)(i * 7);
+	strbuf_reset(&b);
+	c->bytes(path, "t", big, sizeof(big), &b);
+	assert_ok(e, json_parse(strbuf_view(&b), 100000, &m, &e));
+	assert_int_equal(
+	    base64_decode(strv_of(json_get_str(m, "event.data.pty")), back), sizeof(big));
+	assert_memory_equal(big, back, sizeof(big));
+	json_decref(m);
+	strbuf_done(&b);
 }
 
 TEST(lists_and_bad_messages)
@@ -179,4 +205,4 @@ TEST(lists_and_bad_messages)
 }
 
 T_MAIN(T(names_in_both_spellings), T(numbers), T(base64), T(wrong_types), T(defaults_are_left_out),
-    T(codecs_by_content_type), T(lists_and_bad_messages))
+    T(codecs_by_content_type), T(bytes_inside_of_others), T(lists_and_bad_messages))
