@@ -200,7 +200,8 @@ head_of(const json_t *obj, struct head *h)
 	return 0;
 }
 
-/* Takes an entry out; the owner hears of it if there was an object. */
+/* Takes an entry out; the owner hears of it if there was an object. on_change may put in or take
+ * out any entry, so none is known any more when this or entry_set_obj returns. */
 static void
 entry_remove(struct kube_cache *c, struct strv name, struct entry *en)
 {
@@ -234,21 +235,22 @@ entry_set_obj(struct kube_cache *c, struct entry *en, void *obj)
 }
 
 /* A state of an object from list, watch or own write. Older ones change nothing. Returns its entry,
- * NULL if it has none. */
+ * NULL if it has none (any more: the owner may forget it inside on_change). */
 static struct entry *
 put(struct kube_cache *c, const json_t *json, const struct head *h)
 {
-	struct entry *en = map_get(c->entries, h->name);
+	struct entry *en;
 	struct err e = { .code = ERR_NONE };
 	void *obj;
 
 	if (is_buried(c, h->name, h->uid))
 		return NULL;
-	if (en != NULL && h->version <= en->version)
-		return en;
-	if (en != NULL && memcmp(en->uid, h->uid, UID_LEN) != 0) {
+	while ((en = map_get(c->entries, h->name)) != NULL) {
+		if (h->version <= en->version)
+			return en;
+		if (memcmp(en->uid, h->uid, UID_LEN) == 0)
+			break;
 		entry_remove(c, h->name, en); /* deleted and made again meanwhile */
-		en = NULL;
 	}
 	obj = c->conf.decode(json, &e, c->conf.arg);
 	if (obj == NULL)
@@ -261,7 +263,7 @@ put(struct kube_cache *c, const json_t *json, const struct head *h)
 	}
 	en->version = h->version;
 	entry_set_obj(c, en, obj);
-	return en;
+	return map_get(c->entries, h->name);
 }
 
 /* A DELETED event. It carries the version of the deletion; if ours is newer, the event is one of an
@@ -341,18 +343,48 @@ on_list_item(struct strv text, void *arg)
 struct sweep {
 	struct kube_cache *c;
 	uint64_t version; /* of the list */
+	char **names;     /* of entries that are gone */
+	size_t n, cap;
 };
 
 /* Not in the list, and not newer than it: deleted while nobody watched. */
 static bool
-sweep_one(struct strv name, void *value, void *arg)
+is_gone(const struct sweep *s, const struct entry *en)
+{
+	return en->list != s->c->list_no && en->version <= s->version;
+}
+
+static bool
+sweep_note(struct strv name, void *value, void *arg)
 {
 	struct sweep *s = arg;
-	struct entry *en = value;
 
-	if (en->list != s->c->list_no && en->version <= s->version)
-		entry_remove(s->c, name, en);
+	if (!is_gone(s, value))
+		return true;
+	if (s->n == s->cap) {
+		s->cap = s->cap > 0 ? s->cap * 2 : 16;
+		s->names = xrealloc(s->names, s->cap * sizeof(*s->names));
+	}
+	s->names[s->n++] = xmemdup0(name.p, name.n);
 	return true;
+}
+
+/* In two steps, since on_change may take any entry out of the table or put one in. */
+static void
+sweep(struct kube_cache *c, uint64_t version)
+{
+	struct sweep s = { .c = c, .version = version };
+
+	map_each(c->entries, sweep_note, &s);
+	for (size_t i = 0; i < s.n; i++) {
+		struct strv name = strv_of(s.names[i]);
+		struct entry *en = map_get(c->entries, name);
+
+		if (en != NULL && is_gone(&s, en))
+			entry_remove(c, name, en);
+		xfree(s.names[i]);
+	}
+	xfree(s.names);
 }
 
 static void
@@ -369,11 +401,11 @@ static void
 on_list_done(const char *version, void *arg)
 {
 	struct kube_cache *c = arg;
-	struct sweep s = { .c = c };
+	uint64_t seen;
 	struct err e;
 
 	/* Without one item, its object would be taken for deleted. */
-	if (c->list_spoiled || strv_u64(strv_of(version), UINT64_MAX, &s.version) == -1) {
+	if (c->list_spoiled || strv_u64(strv_of(version), UINT64_MAX, &seen) == -1) {
 		err_set(&e, ERR_UNAVAILABLE, "the list has a malformed item or no version");
 		on_list_failed(&e, c);
 		return;
@@ -381,8 +413,8 @@ on_list_done(const char *version, void *arg)
 	metric_add(&kube_lists_total, "ok", 1);
 	strbuf_done(&c->scratch);
 	strbuf_init(&c->scratch, KUBE_WATCH_LINE_MAX);
-	map_each(c->entries, sweep_one, &s);
-	c->version = s.version;
+	c->version = seen;
+	sweep(c, seen);
 	c->listed_at = loop_now(c->loop);
 	c->alive = c->listed_at;
 	watch_start(c, version);

@@ -35,7 +35,9 @@ struct kube_cache_conf {
 	void *(*decode)(const json_t *obj, struct err *e, void *arg);
 	void (*release)(void *obj);
 	/* old is NULL for ADDED, obj is the last known one for DELETED. Both are borrowed. During
-	 * the first list every object is ADDED. May call kube_cache_* getters, must not block. */
+	 * the first list every object is ADDED. May call kube_cache_* getters, kube_cache_apply and
+	 * kube_cache_forget for any object, the reported one too (what these change is reported
+	 * before they return); must not free the cache, must not block. */
 	void (*on_change)(enum kube_change what, void *old, void *obj, void *arg);
 	/* The first complete list is in (once). May be NULL. */
 	void (*on_synced)(void *arg);
@@ -56,6 +58,7 @@ size_t kube_cache_count(const struct kube_cache *c);
 /* Borrowed until the next turn; NULL if absent. name as in metadata.name (one namespace per cache).
  */
 void *kube_cache_get(const struct kube_cache *c, struct strv name);
+/* fn must not call kube_cache_apply or kube_cache_forget. */
 void kube_cache_each(struct kube_cache *c, bool (*fn)(void *obj, void *arg), void *arg);
 /* Puts the answer of an own write in, if it is newer than what is known. on_change runs inside this
  * call. obj must match the selectors: nothing would take it out again otherwise. */

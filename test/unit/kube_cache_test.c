@@ -27,6 +27,8 @@ struct world {
 	struct strbuf log;
 	int synced;
 	int released;
+	/* Inside on_change, when the cache says `when`: forget an object, put another in. */
+	const char *when, *forget, *apply;
 };
 
 static void
@@ -69,14 +71,35 @@ release(void *obj)
 }
 
 static void
+apply(struct world *w, const char *text)
+{
+	CLEANUP(json_unrefp) json_t *o = NULL;
+	struct err e;
+
+	assert_ok(e, json_parse(strv_of(text), 4096, &o, &e));
+	kube_cache_apply(w->cache, o);
+}
+
+static void
 on_change(enum kube_change what, void *old, void *obj, void *arg)
 {
 	struct world *w = arg;
+	const char *when = w->when;
 
 	if (w->log.n > 0)
 		strbuf_addc(&w->log, ' ');
 	assert_true((old != NULL) == (what == KUBE_MODIFIED));
 	strbuf_addf(&w->log, "%c%s", "+~-"[what], (const char *)obj);
+	if (when == NULL || when[0] != "+~-"[what] || strcmp(when + 1, obj) != 0)
+		return;
+	w->when = NULL;
+	if (w->forget != NULL)
+		kube_cache_forget(w->cache, strv_of(w->forget));
+	if (w->apply != NULL)
+		apply(w, w->apply);
+	if (old != NULL)
+		assert_int_equal(((const char *)old)[1], '='); /* still lent */
+	assert_int_equal(((const char *)obj)[1], '=');
 }
 
 static void
@@ -226,16 +249,6 @@ value(struct world *w, const char *name)
 	const char *v = kube_cache_get(w->cache, strv_of(name));
 
 	return v != NULL ? v : "";
-}
-
-static void
-apply(struct world *w, const char *text)
-{
-	CLEANUP(json_unrefp) json_t *o = NULL;
-	struct err e;
-
-	assert_ok(e, json_parse(strv_of(text), 4096, &o, &e));
-	kube_cache_apply(w->cache, o);
 }
 
 /* --- lists --- */
@@ -687,6 +700,121 @@ WTEST(a_list_older_than_a_write)
 	assert_string_equal(value(w, "a"), "a=newest");
 }
 
+/* --- calls from inside on_change --- */
+
+WTEST(forgetting_what_the_first_list_reports)
+{
+	w->when = "+b=y";
+	w->forget = "b";
+	begin(w, THREE);
+	said(w, "+a=x +b=y -b=y +c=z");
+	assert_string_equal(value(w, "b"), "");
+	event(w, EVENT("MODIFIED", OBJ("b", 2, "11", "terminating")));
+	said(w, "");
+}
+
+/* A list later than the first, after the watch was refused. */
+static void
+relist(struct world *w, const char *list)
+{
+	pass(w, SECONDS(60));
+	event(w, EVENT("ERROR", "{\"code\":410}"));
+	fake_reply(EXPECT(w, "limit"), 200, "", list);
+	w->watch = EXPECT(w, "&watch=1");
+	fake_stream(w->watch);
+	fake_settle(w->loop);
+}
+
+WTEST(forgetting_what_a_later_list_reports)
+{
+	begin(w, THREE);
+	said(w, "+a=x +b=y +c=z");
+	w->when = "~b=new";
+	w->forget = "b";
+	relist(w, LIST("20", OBJ("a", 1, "3", "x") "," OBJ("b", 2, "15", "new")));
+	said(w, "~b=new -b=new -c=z");
+	w->when = "+d=d";
+	w->forget = "d";
+	relist(w, LIST("30", OBJ("a", 1, "3", "x") "," OBJ("d", 4, "25", "d")));
+	said(w, "+d=d -d=d");
+	assert_string_equal(value(w, "a"), "a=x");
+}
+
+WTEST(forgetting_what_the_watch_reports)
+{
+	begin(w, THREE);
+	said(w, "+a=x +b=y +c=z");
+	w->when = "~a=x2";
+	w->forget = "a";
+	event(w, EVENT("MODIFIED", OBJ("a", 1, "11", "x2")));
+	said(w, "~a=x2 -a=x2");
+	w->when = "-b=y";
+	w->forget = "b"; /* it is not there any more: nothing happens */
+	event(w, EVENT("DELETED", OBJ("b", 2, "12", "y")));
+	said(w, "-b=y");
+	w->when = "+d=d";
+	w->forget = "d";
+	apply(w, OBJ("d", 4, "13", "d"));
+	said(w, "+d=d -d=d");
+	event(w, EVENT("ADDED", OBJ("d", 4, "13", "d")));
+	said(w, "");
+}
+
+/* a, b and c are gone; each time one of them is reported, another is forgotten. */
+static void
+check_sweep(struct world *w, const char *when, const char *forget, const char *want)
+{
+	begin(w, THREE);
+	said(w, "+a=x +b=y +c=z");
+	w->when = when;
+	w->forget = forget;
+	w->apply = OBJ("e", 5, "30", "e");
+	relist(w, LIST("20", OBJ("d", 4, "15", "d")));
+	said(w, want);
+	assert_string_equal(value(w, "e"), "e=e");
+}
+
+WTEST(forgetting_the_next_one_during_the_sweep)
+{
+	check_sweep(w, "-a=x", "b", "+d=d -a=x -b=y +e=e -c=z");
+}
+
+WTEST(forgetting_the_last_one_during_the_sweep)
+{
+	check_sweep(w, "-a=x", "c", "+d=d -a=x -c=z +e=e -b=y");
+}
+
+WTEST(forgetting_one_that_stays_during_the_sweep)
+{
+	check_sweep(w, "-b=y", "d", "+d=d -a=x -b=y -d=d +e=e -c=z");
+}
+
+/* The answer of a write that is older than the list comes while its object is swept. */
+WTEST(an_old_answer_during_the_sweep_brings_nothing_back)
+{
+	begin(w, THREE);
+	said(w, "+a=x +b=y +c=z");
+	w->when = "-a=x";
+	w->apply = OBJ("a", 1, "14", "late");
+	relist(w, LIST("20", ""));
+	said(w, "-a=x -b=y -c=z");
+	assert_string_equal(value(w, "a"), "");
+}
+
+/* The owner puts the second incarnation in when it hears of the end of the first. */
+WTEST(an_own_write_while_a_first_incarnation_goes)
+{
+	begin(w, LIST("10", OBJ("a", 1, "3", "x")));
+	said(w, "+a=x");
+	w->when = "-a=x";
+	w->apply = OBJ("a", 2, "13", "newer");
+	event(w, EVENT("ADDED", OBJ("a", 2, "12", "second")));
+	said(w, "-a=x +a=newer");
+	event(w, EVENT("MODIFIED", OBJ("a", 2, "13", "newer")));
+	said(w, "");
+	assert_string_equal(value(w, "a"), "a=newer");
+}
+
 /* --- the rest --- */
 
 WTEST(what_cannot_be_decoded_is_absent)
@@ -749,4 +877,9 @@ T_MAIN(W(list_then_watch), W(the_first_list_has_no_version),
     W(an_answer_that_comes_after_the_deletion_brings_nothing_back),
     W(a_deletion_that_is_older_than_the_overlay), W(deleted_and_made_again),
     W(forgotten_objects_stay_away), W(a_list_older_than_a_write),
-    W(what_cannot_be_decoded_is_absent), W(each_and_borrowing))
+    W(forgetting_what_the_first_list_reports), W(forgetting_what_a_later_list_reports),
+    W(forgetting_what_the_watch_reports), W(forgetting_the_next_one_during_the_sweep),
+    W(forgetting_the_last_one_during_the_sweep), W(forgetting_one_that_stays_during_the_sweep),
+    W(an_old_answer_during_the_sweep_brings_nothing_back),
+    W(an_own_write_while_a_first_incarnation_goes), W(what_cannot_be_decoded_is_absent),
+    W(each_and_borrowing))
