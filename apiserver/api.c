@@ -148,9 +148,8 @@ api_fail_with(struct api_call *c, enum err_code code, const char *fmt, ...)
 	struct err e;
 	va_list ap;
 
-	err_set(&e, code, "-");
 	va_start(ap, fmt);
-	(void)vsnprintf(e.msg, sizeof(e.msg), fmt, ap);
+	err_vset(&e, code, fmt, ap);
 	va_end(ap);
 	api_fail(c, &e);
 }

@@ -29,5 +29,8 @@ void e2b_list_v2(struct api_call *c);
 /* The sandbox id of a path: "<id>" or the old "<id>-<client>". False: the call was failed with 400.
  */
 bool e2b_path_id(struct api_call *c, struct strv *id);
+/* May a caller ask for so many seconds? -1, "never", is our extension. 0 is for the caller to
+ * judge. */
+int e2b_check_timeout(const struct conf *conf, int64_t timeout, struct err *e) MUST_USE;
 
 #endif

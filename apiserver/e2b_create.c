@@ -106,12 +106,15 @@ check_types(const json_t *body, struct err *e)
 	return 0;
 }
 
-static int
-check_timeout(int64_t timeout, int64_t limit, struct err *e)
+int
+e2b_check_timeout(const struct conf *conf, int64_t timeout, struct err *e)
 {
-	if (timeout == 0)
-		return err_set(e, ERR_INVALID, "Timeout must be greater than 0");
-	if (timeout < -1 || timeout > INT32_MAX) /* -1: our extension, a sandbox that never ends */
+	int64_t limit = conf_int(conf, "MAX_LIFETIME");
+
+	if (timeout == -1 && !conf_bool(conf, "ALLOW_ENDLESS"))
+		return err_set(
+		    e, ERR_INVALID, "Timeout -1: sandboxes without an end are not allowed here");
+	if (timeout < -1 || timeout > INT32_MAX)
 		return err_set(e, ERR_INVALID, "validation error: 'timeout' must be at least 0");
 	if (limit > 0 && timeout > limit)
 		return err_set(e, ERR_INVALID, "Timeout cannot be greater than %lld hours",
@@ -207,8 +210,10 @@ check(const struct api_call *c, int64_t timeout, bool secure, struct err *e)
 {
 	const json_t *body = c->body;
 
-	if (check_timeout(timeout, conf_int(c->app->conf, "MAX_LIFETIME"), e) == -1 ||
-	    check_pause(body, e) == -1 || check_network(body, secure, e) == -1 ||
+	if (timeout == 0)
+		return err_set(e, ERR_INVALID, "Timeout must be greater than 0");
+	if (e2b_check_timeout(c->app->conf, timeout, e) == -1 || check_pause(body, e) == -1 ||
+	    check_network(body, secure, e) == -1 ||
 	    check_env(json_get_obj(body, "envVars"), e) == -1 || check_sizes(body, e) == -1)
 		return -1;
 	if (json_get_obj(body, "iam") != NULL)

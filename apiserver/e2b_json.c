@@ -56,7 +56,7 @@ e2b_json_sandbox(const struct sandbox *s, const struct install_key *key, const c
 	put_identity(o, s);
 	put_envd_token(o, s, key);
 	put_domain(o, domain);
-	if (s->traffic_token_wanted[0] != '\0') {
+	if (s->private_ingress) {
 		token_traffic(key, strv_of(s->id), token);
 		json_set_str(o, "trafficAccessToken", token);
 	}

@@ -98,10 +98,6 @@ body_timeout(struct api_call *c, int64_t dflt, int64_t *ret)
 		return false;
 	}
 	*ret = json_integer_value(v);
-	if (*ret < -1 || *ret > INT32_MAX) {
-		api_fail_with(c, ERR_INVALID, "validation error: 'timeout' must be at least 0");
-		return false;
-	}
 	return true;
 }
 
@@ -113,7 +109,7 @@ e2b_set_timeout(struct api_call *c)
 
 	if (!e2b_path_id(c, &id) || !body_timeout(c, REQUIRED, &timeout))
 		return;
-	if (timeout < 0)
+	if (timeout < 0 || timeout > INT32_MAX)
 		api_fail_with(c, ERR_INVALID, "validation error: 'timeout' must be at least 0");
 	else
 		c->op =
@@ -140,14 +136,14 @@ connected(const struct sandbox_entry *entry, const struct err *e, void *arg)
 static void
 connect_with(struct api_call *c, int64_t dflt)
 {
-	int64_t timeout, limit = conf_int(c->app->conf, "MAX_LIFETIME");
+	int64_t timeout;
 	struct strv id;
+	struct err e;
 
 	if (!e2b_path_id(c, &id) || !body_timeout(c, dflt, &timeout))
 		return;
-	if (limit > 0 && timeout > limit)
-		api_fail_with(c, ERR_INVALID, "Timeout cannot be greater than %lld hours",
-		    (long long)limit / 3600);
+	if (e2b_check_timeout(c->app->conf, timeout, &e) == -1)
+		api_fail(c, &e);
 	else
 		c->op = service_connect(c->app->service, &c->tenant, id, timeout, connected, c);
 }

@@ -12,7 +12,7 @@ token_fits(const struct gateway *g, const struct gw_box *box, const struct strv 
 {
 	char want[TOKEN_LEN + 1];
 
-	if (given == NULL || given->n == 0)
+	if (given == NULL || given->n == 0 || !g->conf.key->known)
 		return false;
 	make(g->conf.key, strv_of(box->id), want);
 	return equal_consttime(*given, (struct strv){ want, TOKEN_LEN });
@@ -39,6 +39,8 @@ check_box(const struct gateway *g, const struct gw_box *box, const struct http_h
 
 	if (box->verdict == GW_BOX_GONE)
 		return GW_FAIL_NOT_FOUND;
+	if (!g->conf.key->known) /* no token can be judged yet */
+		return GW_FAIL_UNAVAILABLE;
 	if (box->verdict == GW_BOX_ASLEEP) {
 		enum gw_fail_kind kind = check_waker(g, box, h, port);
 

@@ -58,7 +58,7 @@ read_sandbox(struct gw_box *box, const struct sandbox *sb)
 	const char *mask = sb->mask_host ? sb->mask_host : "";
 
 	box->secure = sb->secure;
-	box->private_ingress = sb->traffic_token_wanted && *sb->traffic_token_wanted != '\0';
+	box->private_ingress = sb->private_ingress;
 	if (box->mask_host == NULL || strcmp(box->mask_host, mask) != 0) {
 		xfree(box->mask_host);
 		box->mask_host = mask_usable(mask) ? xstrdup(mask) : NULL;

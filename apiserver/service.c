@@ -36,9 +36,6 @@ service_free(struct service *s)
 	xfree(s);
 }
 
-/* The API server counts as away when a watch has been down for so long. */
-#define API_SILENCE SECONDS(5)
-
 bool
 service_ready(const struct service *s, const char **why)
 {
@@ -46,7 +43,7 @@ service_ready(const struct service *s, const char **why)
 		*why = "settings are not loaded";
 	else if (!sandbox_view_synced(s->conf.view))
 		*why = "the cache is not in sync";
-	else if (!sandbox_view_fresh(s->conf.view, API_SILENCE))
+	else if (!sandbox_view_fresh(s->conf.view, VIEW_SILENCE))
 		*why = "the Kubernetes API is away";
 	else
 		return true;
@@ -105,6 +102,8 @@ op_free(struct service_op *op)
 	kube_cancel(op->call);
 	op_start_release(op);
 	TAILQ_REMOVE(&op->svc->ops, op, link);
+	xfree(op->killed_name);
+	xfree(op->killed_uid);
 	xfree(op);
 }
 
@@ -125,9 +124,8 @@ op_fail(struct service_op *op, enum err_code code, const char *fmt, ...)
 	struct err e;
 	va_list ap;
 
-	err_set(&e, code, "-");
 	va_start(ap, fmt);
-	(void)vsnprintf(e.msg, sizeof(e.msg), fmt, ap);
+	err_vset(&e, code, fmt, ap);
 	va_end(ap);
 	op_end(op, NULL, &e);
 }
@@ -138,10 +136,10 @@ op_kube_failed(struct service_op *op, const struct err *e)
 	struct err copy = *e;
 
 	/* A conflict or a name in use is between Kubernetes and us; as a 409 it would say something
-	 * else. So with our own rights. */
+	 * else. So with our own rights, and with an object that the operator's blueprint spoilt. */
 	if (e->code == ERR_TIMEOUT || e->code == ERR_CONFLICT || e->code == ERR_EXISTS)
 		copy.code = ERR_UNAVAILABLE;
-	else if (e->code == ERR_FORBIDDEN)
+	else if (e->code == ERR_FORBIDDEN || e->code == ERR_INVALID)
 		copy.code = ERR_INTERNAL;
 	op_end(op, NULL, &copy);
 }

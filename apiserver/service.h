@@ -24,6 +24,7 @@
 #include "kube/kube_event.h"
 
 #define SERVICE_START_TIMEOUT SECONDS(55) /* create and resume; clients give up after 60 s */
+#define SERVICE_SLOW_START SECONDS(2) /* beyond it the asked time counts from when it is usable */
 #define SERVICE_PAUSE_WAIT                                                                         \
 	SECONDS(30) /* a resume waits this long for a pause, and it for a start */
 #define SERVICE_UNSCHEDULABLE                                                                      \
@@ -60,8 +61,7 @@ typedef void (*service_fn)(const struct sandbox_entry *entry, const struct err *
 struct create_request {
 	const struct tenant *tenant;
 	const char *template_id; /* NULL: the default template */
-	const char *name;        /* NULL: made from the id */
-	const json_t *metadata, *env_vars, *network, *volume_mounts, *mcp;
+	const json_t *metadata, *env_vars, *network, *mcp;
 	const json_t *allow_internet; /* true/false; NULL: not set */
 	int64_t timeout;              /* seconds; -1: never ends */
 	enum on_end on_end;

@@ -69,7 +69,7 @@ build(struct service_op *op, const struct create_request *req, json_t **rs, stru
 		return -1;
 	(void)snprintf(name, sizeof(name), "sbx-%s", op->id);
 	spec = (struct sandbox_spec){ .id = op->id,
-		.name = req->name != NULL ? req->name : name,
+		.name = name,
 		.tenant = req->tenant->name,
 		.template = t,
 		.template_id = template_id,
@@ -84,7 +84,6 @@ build(struct service_op *op, const struct create_request *req, json_t **rs, stru
 		.idle_after = req->idle_after,
 		.network = req->network,
 		.allow_internet = req->allow_internet,
-		.volume_mounts = req->volume_mounts,
 		.mcp = req->mcp,
 		.sealed = sealed };
 	if (blueprint_render(settings_blueprint(s->conf.settings),

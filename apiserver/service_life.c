@@ -4,6 +4,7 @@
  */
 #include "apiserver/service.h"
 #include "apiserver/service_op.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "domain/sandbox_patch.h"
@@ -63,6 +64,10 @@ on_deleted(int status UNUSED, const json_t *obj UNUSED, const struct err *e, voi
 		op_kube_failed(op, e);
 		return;
 	}
+	if (e == NULL)
+		op_event(op->svc,
+		    &(struct sandbox){ .name = op->killed_name, .uid = op->killed_uid }, false,
+		    "Killed", "killed on request");
 	/* Routing forgets first: from here on the gateway answers "not found" and cuts what still
 	 * runs. A conflict is the UID precondition: that object is gone and its name was used
 	 * again. */
@@ -78,7 +83,8 @@ on_deleted(int status UNUSED, const json_t *obj UNUSED, const struct err *e, voi
 static void
 act_kill(struct service_op *op, const struct sandbox_entry *entry)
 {
-	op_event(op->svc, entry->sandbox, false, "Killed", "killed on request");
+	op->killed_name = xstrdup(entry->sandbox->name);
+	op->killed_uid = xstrdup(entry->sandbox->uid);
 	op->call = kube_delete(op->svc->conf.kube, &KUBE_REPLICASETS, op->svc->conf.ns,
 	    entry->sandbox->name,
 	    &(struct kube_delete_opts){ .uid = entry->sandbox->uid, .grace = -1 }, on_deleted, op);
@@ -94,9 +100,8 @@ service_kill(struct service *s, const struct tenant *t, struct strv id, service_
 
 /* --- time --- */
 
-/* now + timeout, no later than the longest life allows. */
-static int64_t
-end_after(const struct service *s, int64_t started, int64_t timeout)
+int64_t
+op_end_after(const struct service *s, int64_t started, int64_t timeout)
 {
 	int64_t now = clock_wall(), end, last;
 
@@ -111,7 +116,7 @@ static void
 act_timeout(struct service_op *op, const struct sandbox_entry *entry)
 {
 	const struct sandbox *s = entry->sandbox;
-	int64_t end = end_after(op->svc, s->started, op->timeout);
+	int64_t end = op_end_after(op->svc, s->started, op->timeout);
 
 	if (entry->state == SANDBOX_PAUSING)
 		op_fail(op, ERR_CONFLICT, "Sandbox \"%s\" is being paused", op->id);
@@ -143,7 +148,7 @@ write_resume(struct service_op *op, const struct sandbox *s)
 	int64_t now = clock_wall();
 
 	op->resumed = true;
-	op_write(op, s, sandbox_patch_resume(s, now, end_after(op->svc, now, op->timeout)));
+	op_write(op, s, sandbox_patch_resume(s, now, op_end_after(op->svc, now, op->timeout)));
 }
 
 static void
@@ -175,7 +180,7 @@ act_connect(struct service_op *op, const struct sandbox_entry *entry)
 	case SANDBOX_RESUMING:
 	case SANDBOX_RESTARTING:
 	case SANDBOX_RUNNING:
-		end = end_after(op->svc, s->started, op->timeout);
+		end = op_end_after(op->svc, s->started, op->timeout);
 		if (end > s->end_at)
 			op_write(op, s, sandbox_patch_end(end));
 		else if (entry->state == SANDBOX_RUNNING)

@@ -45,6 +45,8 @@ struct service_op {
 	enum role role;
 	char id[SANDBOX_ID_MAX + 1];
 	struct kube_call *call;
+	char *killed_name,
+	    *killed_uid; /* of what is being deleted, for its Event: the view may forget it first */
 	struct defer begin;
 	int tries;
 	int64_t timeout; /* seconds, as asked */
@@ -80,6 +82,8 @@ void op_find(struct service_op *op);
 bool op_visible(const struct service_op *op, struct sandbox_entry *ret);
 /* The object is gone: the cache forgets it at once, before its watch event comes. */
 void op_forget(struct service_op *op);
+/* now + timeout (seconds; -1: never), no later than the longest life allows. Wall ns. */
+int64_t op_end_after(const struct service *s, int64_t started, int64_t timeout);
 /* Sends a conditional merge patch (stolen; its metadata gets the resourceVersion). A lost race
  * reads the object anew and calls kind->act again. */
 void op_write(struct service_op *op, const struct sandbox *seen, json_t *patch);

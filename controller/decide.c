@@ -50,6 +50,17 @@ decide_orphan(const struct sandbox_entry *seen, int64_t now)
 	return nothing_until(at);
 }
 
+/* Its time runs from when it is usable: as long as its start is waited for, no end falls due. */
+static int64_t
+end_of(const struct sandbox_entry *seen)
+{
+	const struct sandbox *s = seen->sandbox;
+	bool starting = seen->state == SANDBOX_CREATING || seen->state == SANDBOX_RESUMING;
+	int64_t grace = s->started + DECIDE_START_GRACE;
+
+	return starting && s->end_at < grace ? grace : s->end_at;
+}
+
 /* Not usable yet. A restarted container has nobody else who would give it its settings; a new one
  * has its creator. */
 static struct action
@@ -60,30 +71,32 @@ decide_start(const struct sandbox_entry *seen, int64_t now)
 	int64_t give_up = s->started + DECIDE_HALF_MADE, init_at;
 
 	if (live != NULL) {
-		init_at =
-		    seen->state == SANDBOX_RESTARTING ? now : live->created + DECIDE_INIT_GRACE;
+		init_at = seen->state == SANDBOX_RESTARTING
+		    ? now
+		    : live->running_since + DECIDE_INIT_GRACE;
 		if (init_at <= now)
 			return (struct action){ .type = ACTION_INIT,
 				.reason = "Initialised",
 				.message = "settings given by the controller",
-				.look_again = s->end_at,
+				.look_again = end_of(seen),
 				.pod = live };
-		return nothing_until(earlier(init_at, s->end_at));
+		return nothing_until(earlier(init_at, end_of(seen)));
 	}
 	if (seen->state != SANDBOX_CREATING)
-		return nothing_until(s->end_at);
+		return nothing_until(end_of(seen));
 	if (give_up <= now)
 		return (struct action){ .type = ACTION_DROP,
 			.reason = "StartFailed",
 			.message = "never became usable",
 			.look_again = DECIDE_NEVER };
-	return nothing_until(earlier(give_up, s->end_at));
+	return nothing_until(earlier(give_up, end_of(seen)));
 }
 
 struct action
 decide(const struct sandbox_entry *seen, int64_t now)
 {
 	const struct sandbox *s = seen->sandbox;
+	int64_t end;
 
 	if (s == NULL)
 		return decide_orphan(seen, now);
@@ -96,12 +109,13 @@ decide(const struct sandbox_entry *seen, int64_t now)
 			.look_again = DECIDE_NEVER };
 	if (s->desired != DESIRED_RUNNING)
 		return nothing_until(DECIDE_NEVER);
-	if (s->end_at <= now && s->on_end == ON_END_PAUSE)
+	end = end_of(seen);
+	if (end <= now && s->on_end == ON_END_PAUSE)
 		return (struct action){ .type = ACTION_END_PAUSE,
 			.reason = "Paused",
 			.message = "paused at the end of its time",
 			.look_again = DECIDE_NEVER };
-	if (s->end_at <= now)
+	if (end <= now)
 		return (struct action){ .type = ACTION_END_KILL,
 			.reason = "Expired",
 			.message = "killed at the end of its time",

@@ -13,6 +13,8 @@
 
 #define DECIDE_INIT_GRACE                                                                          \
 	SECONDS(5) /* a running pod without settings is its creator's for so long */
+#define DECIDE_START_GRACE                                                                         \
+	SECONDS(60) /* a start that somebody waits for is not ended under their hands */
 #define DECIDE_HALF_MADE                                                                           \
 	SECONDS(600) /* never usable for so long after create: nobody was told of it */
 #define DECIDE_ORPHAN_GRACE                                                                        \

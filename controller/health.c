@@ -4,7 +4,6 @@
 #include "controller/app.h"
 
 #define METRICS_TEXT_MAX ((size_t)1024 * 1024)
-#define API_SILENCE SECONDS(5)
 
 static void
 answer(struct http_req *r, int status, const char *type, struct strv body)
@@ -35,9 +34,10 @@ get_healthz(struct app *app UNUSED, struct http_req *r)
 static void
 get_readyz(struct app *app, struct http_req *r)
 {
-	if (!sandbox_view_synced(app->view) || !sandbox_view_fresh(app->view, API_SILENCE))
+	if (!settings_ready(app->settings) || !sandbox_view_synced(app->view) ||
+	    !sandbox_view_fresh(app->view, VIEW_SILENCE))
 		answer(r, 503, "application/json",
-		    STRV("{\"code\":503,\"message\":\"the cache is not in sync\"}"));
+		    STRV("{\"code\":503,\"message\":\"the caches are not in sync\"}"));
 	else
 		answer(r, 200, "application/json", STRV("{\"status\":\"ready\"}"));
 }

@@ -28,7 +28,7 @@ struct queue {
 	struct map *items;
 	struct item **heap;
 	size_t n, cap, working;
-	bool running, pumping;
+	bool running;
 	struct timer tick;
 	struct defer pump;
 };

@@ -60,18 +60,24 @@ fill(struct err *e, enum err_code code, const char *buf, int n)
 }
 
 int
-err_set(struct err *e, enum err_code code, const char *fmt, ...)
+err_vset(struct err *e, enum err_code code, const char *fmt, va_list ap)
 {
 	char buf[sizeof(e->msg)];
-	va_list ap;
-	int n;
 
 	if (e == NULL)
 		return -1;
+	return fill(e, code, buf, vsnprintf(buf, sizeof(buf), fmt, ap));
+}
+
+int
+err_set(struct err *e, enum err_code code, const char *fmt, ...)
+{
+	va_list ap;
+
 	va_start(ap, fmt);
-	n = vsnprintf(buf, sizeof(buf), fmt, ap);
+	(void)err_vset(e, code, fmt, ap);
 	va_end(ap);
-	return fill(e, code, buf, n);
+	return -1;
 }
 
 int

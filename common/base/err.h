@@ -5,6 +5,8 @@
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
+#include <stdarg.h>
+
 #include "bug.h"
 
 enum err_code {
@@ -35,6 +37,7 @@ struct err {
 
 /* Fills e (may be NULL) and returns -1, so that `return err_set(...)` reads as one step. */
 int err_set(struct err *e, enum err_code code, const char *fmt, ...) PRINTF(3, 4);
+int err_vset(struct err *e, enum err_code code, const char *fmt, va_list ap) PRINTF(3, 0);
 /* Puts "prefix: " in front of e's message, keeps its code, returns -1. */
 int err_wrap(struct err *e, const char *fmt, ...) PRINTF(2, 3);
 /* Like err_set with ": <text of errno>" behind it. */

@@ -77,6 +77,15 @@ read_trouble(struct pod *p, const json_t *status)
 	}
 }
 
+/* RFC 3339 text as wall-clock ns; 0 when absent or not readable. */
+static int64_t
+moment(const char *text)
+{
+	int64_t at;
+
+	return text != NULL && time_parse(strv_of(text), &at) == 0 ? at : 0;
+}
+
 static void
 read_containers(struct pod *p, const json_t *pod)
 {
@@ -90,6 +99,7 @@ read_containers(struct pod *p, const json_t *pod)
 			continue;
 		p->restarts = (int)json_get_int(status, "restartCount", 0);
 		p->container_running = json_get_obj(status, "state.running") != NULL;
+		p->running_since = moment(json_get_str(status, "state.running.startedAt"));
 		read_trouble(p, status);
 	}
 	list = json_get_arr(pod, "status.initContainerStatuses");
@@ -105,7 +115,6 @@ read_containers(struct pod *p, const json_t *pod)
 static void
 read_pod(struct pod *p, const json_t *pod)
 {
-	const char *created = json_get_str(pod, "metadata.creationTimestamp");
 
 	p->name = or_empty(json_get_str(pod, "metadata.name"));
 	p->uid = or_empty(json_get_str(pod, "metadata.uid"));
@@ -115,8 +124,7 @@ read_pod(struct pod *p, const json_t *pod)
 	p->phase = phase_of(json_get_str(pod, "status.phase"));
 	p->terminating = json_get_str(pod, "metadata.deletionTimestamp") != NULL;
 	p->waiting_reason = p->waiting_message = p->unschedulable = p->exit_reason = "";
-	if (created == NULL || time_parse(strv_of(created), &p->created) == -1)
-		p->created = 0;
+	p->created = moment(json_get_str(pod, "metadata.creationTimestamp"));
 	read_conditions(p, pod);
 	read_containers(p, pod);
 	/* Evicted, Preempted, NodeLost …: said of the pod, not of a container. */

@@ -134,7 +134,7 @@ read_data(struct sandbox *s, const struct sandbox_data *d)
 	s->secure = d->secure;
 	s->metadata_n = d->metadata_n;
 	s->metadata = d->metadata;
-	s->traffic_token_wanted = d->private_traffic ? "1" : "";
+	s->private_ingress = d->private_traffic;
 	s->mask_host = d->mask_host;
 	/* The label may be a shortened form of the id that the client used. */
 	if (d->template_id[0] != '\0')

@@ -27,6 +27,7 @@ enum sandbox_desired {
 enum on_end { ON_END_KILL = 0, ON_END_PAUSE };
 
 #define TIME_NEVER INT64_MAX
+#define SANDBOX_DATA_MAX (256 * 1024) /* of sandbox-data; longer texts are kept but not read */
 
 struct kv {
 	const char *key, *value;
@@ -54,9 +55,8 @@ struct sandbox {
 	const char *data; /* the sandbox-data JSON as text; parse it for what is not here */
 	size_t metadata_n;
 	const struct kv *metadata;
-	const char
-	    *traffic_token_wanted; /* "1" when network.allowPublicTraffic is false, else "" */
-	const char *mask_host;     /* network.maskRequestHost, or "" */
+	bool private_ingress;  /* network.allowPublicTraffic is false */
+	const char *mask_host; /* network.maskRequestHost, or "" */
 };
 
 /* ReplicaSet JSON → new object; free with sandbox_free. Unknown or missing optional fields get
@@ -79,6 +79,7 @@ struct pod {
 	const char *exit_reason;   /* last termination: OOMKilled, Error …; "" none */
 	int exit_code;
 	int64_t created;
+	int64_t running_since; /* of that container; 0: it does not run */
 };
 
 int pod_decode(const json_t *pod, struct pod **ret, struct err *e) MUST_USE;

@@ -10,8 +10,6 @@
 
 #include "domain/sandbox.h"
 
-#define SANDBOX_DATA_MAX (256 * 1024) /* longer texts are kept but not read */
-
 struct sandbox_data {
 	unsigned refs;
 	bool secure, private_traffic;

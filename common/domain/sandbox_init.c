@@ -159,7 +159,7 @@ build_body(struct sandbox_init *i, const struct sandbox *s, struct err *e)
 		{ "readyCmd", "readyCmd" },
 	};
 
-	if (json_parse(strv_of(s->data), SEALED_MAX, &data, e) == -1)
+	if (json_parse(strv_of(s->data), SANDBOX_DATA_MAX, &data, e) == -1)
 		return err_wrap(e, "sandbox data");
 	if (s->sealed != NULL) {
 		if (token_open(i->conf.key, strv_of(s->id), strv_of(s->sealed), &secrets, e) == -1)

@@ -54,6 +54,16 @@ sandbox_patch_end(int64_t end)
 }
 
 json_t *
+sandbox_patch_restart_time(int64_t now, int64_t end)
+{
+	json_t *annotations, *patch = new_patch(&annotations);
+
+	put_time(annotations, ANNOTATION_STARTED, now);
+	put_time(annotations, ANNOTATION_END, end);
+	return patch;
+}
+
+json_t *
 sandbox_patch_pause(const struct sandbox *s, int64_t now)
 {
 	json_t *annotations, *patch = new_patch(&annotations);

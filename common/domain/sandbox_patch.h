@@ -13,6 +13,8 @@
 
 /* Each returns a new reference. Times are wall-clock ns; TIME_NEVER = no end. */
 json_t *sandbox_patch_end(int64_t end);
+/* Its time starts now: for a start that took long. */
+json_t *sandbox_patch_restart_time(int64_t now, int64_t end);
 json_t *sandbox_patch_pause(const struct sandbox *s, int64_t now);
 json_t *sandbox_patch_resume(const struct sandbox *s, int64_t now, int64_t end);
 /* Makes the patch conditional on s being unchanged. */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "domain/sandbox.h"
 #include "kube/kube_cache.h"
@@ -28,6 +29,8 @@ struct sandbox_view *sandbox_view_new(
     struct kube *k, const char *ns, void (*on_synced)(void *arg), void *arg);
 void sandbox_view_free(struct sandbox_view *v);
 bool sandbox_view_synced(const struct sandbox_view *v);
+/* The API server counts as away when a watch has been down for so long. */
+#define VIEW_SILENCE SECONDS(5)
 /* Both watches established, or silent for less than `within` ns? */
 bool sandbox_view_fresh(const struct sandbox_view *v, int64_t within);
 struct kube_cache *sandbox_view_replicasets(struct sandbox_view *v); /* for apply/forget */

@@ -17,7 +17,7 @@ struct settings {
 	struct blueprint *blueprint;
 	struct keyring *keyring;
 	struct install_key key;
-	bool have_key, announced;
+	bool announced;
 };
 
 static void
@@ -123,8 +123,6 @@ take_install_key(struct settings *s, const json_t *obj)
 	}
 	if (install_key_set(&s->key, (struct strv){ raw, n }, &e) == -1)
 		problem(s, SECRET_INSTALL_ENTRY, &e);
-	else
-		s->have_key = true;
 	explicit_bzero(raw, n);
 	xfree(raw);
 }
@@ -233,7 +231,7 @@ settings_free(struct settings *s)
 bool
 settings_ready(const struct settings *s)
 {
-	return s->templates != NULL && s->blueprint != NULL && s->have_key &&
+	return s->templates != NULL && s->blueprint != NULL && s->key.known &&
 	    (s->conf.keys_secret == NULL || s->keyring != NULL);
 }
 

@@ -37,7 +37,7 @@ bool settings_ready(const struct settings *s);
 const struct templates *settings_templates(const struct settings *s);
 const struct blueprint *settings_blueprint(const struct settings *s);
 const struct keyring *settings_keyring(const struct settings *s);
-/* All zero until it is known; its address never changes. */
+/* Not `known` at first; its address never changes. */
 const struct install_key *settings_install_key(const struct settings *s);
 
 #endif

@@ -27,6 +27,7 @@ install_key_set(struct install_key *k, struct strv raw, struct err *e)
 		memcpy(k->key, raw.p, raw.n);
 	else
 		crypto_sha256(raw, k->key);
+	k->known = true;
 	return 0;
 }
 
@@ -34,6 +35,7 @@ void
 install_key_done(struct install_key *k)
 {
 	OPENSSL_cleanse(k->key, sizeof(k->key));
+	k->known = false;
 }
 
 static void

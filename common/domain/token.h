@@ -7,6 +7,7 @@
 #define DOMAIN_TOKEN_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/bug.h"
 #include "base/err.h"
@@ -18,6 +19,7 @@
 /* Copies of key material are wiped by install_key_done. */
 struct install_key {
 	unsigned char key[32];
+	bool known; /* false: nothing may be derived from it or compared with it yet */
 };
 int install_key_set(struct install_key *k, struct strv raw,
     struct err *e) MUST_USE; /* 32..1024 bytes, hashed if not 32 */

@@ -129,9 +129,13 @@ start_envd(struct rig *r)
 json_t *
 rig_status_running(const struct rig *r, int restarts)
 {
-	return json_pack("{s:s, s:s, s:[{s:s, s:s}], s:[{s:s, s:i, s:{s:{}}}]}", "phase", "Running",
-	    "podIP", r->envd_ip, "conditions", "type", "Ready", "status", "True",
-	    "containerStatuses", "name", "sandbox", "restartCount", restarts, "state", "running");
+	char since[TIME_TEXT_MAX];
+
+	time_format(clock_wall(), 0, since);
+	return json_pack("{s:s, s:s, s:[{s:s, s:s}], s:[{s:s, s:i, s:{s:{s:s}}}]}", "phase",
+	    "Running", "podIP", r->envd_ip, "conditions", "type", "Ready", "status", "True",
+	    "containerStatuses", "name", "sandbox", "restartCount", restarts, "state", "running",
+	    "startedAt", since);
 }
 
 json_t *

@@ -304,7 +304,7 @@ set_option(struct box *b, struct strv key, struct strv value)
 	if (strv_is(key, "state"))
 		return state_parse(value, &b->state) == 0;
 	if (strv_is(key, "private"))
-		b->sb.traffic_token_wanted = strv_is(value, "1") ? "1" : "";
+		b->sb.private_ingress = strv_is(value, "1");
 	else if (strv_is(key, "secure"))
 		b->sb.secure = strv_is(value, "1");
 	else if (strv_is(key, "auto"))
@@ -335,8 +335,6 @@ cmd_set(struct strv id, struct strv rest)
 	b->sb.name = b->name;
 	b->sb.mask_host = b->mask;
 	b->sb.data = b->data;
-	if (b->sb.traffic_token_wanted == NULL)
-		b->sb.traffic_token_wanted = "";
 	b->pod = (struct pod){ .name = "pod",
 		.uid = b->uid,
 		.sandbox_id = b->id,

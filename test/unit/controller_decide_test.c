@@ -29,7 +29,8 @@ live_pod(void)
 		.waiting_message = "",
 		.unschedulable = "",
 		.exit_reason = "",
-		.created = NOW - SECONDS(1) };
+		.created = NOW - SECONDS(30),
+		.running_since = NOW - SECONDS(1) };
 }
 
 static struct action
@@ -70,6 +71,27 @@ TEST(end_of_time_kills_or_pauses)
 	assert_int_equal(decide_on(&s, &p).type, ACTION_NONE);
 }
 
+TEST(no_end_falls_due_while_the_start_is_waited_for)
+{
+	struct sandbox s = running();
+	struct pod p = live_pod();
+	struct action a;
+
+	s.started = NOW - SECONDS(20);
+	s.end_at = NOW - SECONDS(5);
+	p.container_running = false;
+	p.phase = POD_PENDING;
+	a = decide_on(&s, &p);
+	assert_int_equal(a.type, ACTION_NONE);
+	assert_true(a.look_again == s.started + DECIDE_START_GRACE);
+	s.started = NOW - DECIDE_START_GRACE;
+	assert_int_equal(decide_on(&s, &p).type, ACTION_END_KILL);
+	s.started = NOW - SECONDS(20);
+	p = live_pod();
+	s.ready = "u1/0"; /* usable: the end counts */
+	assert_int_equal(decide_on(&s, &p).type, ACTION_END_KILL);
+}
+
 TEST(time_stands_still_while_paused)
 {
 	struct sandbox s = running();
@@ -87,8 +109,8 @@ TEST(creator_has_its_grace_to_initialise)
 	struct action a = decide_on(&s, &p);
 
 	assert_int_equal(a.type, ACTION_NONE);
-	assert_true(a.look_again == p.created + DECIDE_INIT_GRACE);
-	p.created = NOW - DECIDE_INIT_GRACE;
+	assert_true(a.look_again == p.running_since + DECIDE_INIT_GRACE);
+	p.running_since = NOW - DECIDE_INIT_GRACE;
 	a = decide_on(&s, &p);
 	assert_int_equal(a.type, ACTION_INIT);
 	assert_ptr_equal(a.pod, &p);
@@ -123,6 +145,7 @@ TEST(orphans_go_after_their_grace)
 {
 	struct pod p = live_pod();
 
+	p.created = NOW - SECONDS(1);
 	assert_int_equal(decide_on(NULL, &p).type, ACTION_NONE);
 	assert_true(decide_on(NULL, &p).look_again == p.created + DECIDE_ORPHAN_GRACE);
 	p.created = NOW - DECIDE_ORPHAN_GRACE;
@@ -142,6 +165,6 @@ TEST(deletion_is_finished_once)
 }
 
 T_MAIN(T(ready_sandbox_waits_for_its_end), T(end_of_time_kills_or_pauses),
-    T(time_stands_still_while_paused), T(creator_has_its_grace_to_initialise),
-    T(restarted_container_is_initialised_at_once), T(half_made_goes_after_a_while),
-    T(orphans_go_after_their_grace), T(deletion_is_finished_once))
+    T(no_end_falls_due_while_the_start_is_waited_for), T(time_stands_still_while_paused),
+    T(creator_has_its_grace_to_initialise), T(restarted_container_is_initialised_at_once),
+    T(half_made_goes_after_a_while), T(orphans_go_after_their_grace), T(deletion_is_finished_once))

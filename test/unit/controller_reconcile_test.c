@@ -273,11 +273,12 @@ TEST(one_whose_envd_hangs_still_ends)
 	rig.kubelet = false;
 	reconciler_start(c.reconciler);
 	rig.envd_hold = true;
-	time_format(clock_wall() + SECONDS(20), 6, end);
+	time_format(clock_wall() + SECONDS(70), 6, end);
 	rig_sandbox(&rig, &(struct rig_sandbox){ .id = "a", .end = end, .starting = true });
 	rig_pod(&rig, "a", "p", rig_status_running(&rig, 0));
-	pass(19);
-	assert_int_equal(rig.inits, 1);
+	pass(69);
+	assert_true(rig.inits >= 1);
+	assert_true(there("a"));
 	pass(2);
 	assert_false(there("a"));
 }

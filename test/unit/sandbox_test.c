@@ -83,7 +83,7 @@ TEST(every_field)
 	assert_string_equal(s->metadata[0].key, "a");
 	assert_string_equal(s->metadata[0].value, "1");
 	assert_string_equal(s->metadata[1].value, "");
-	assert_string_equal(s->traffic_token_wanted, "1");
+	assert_true(s->private_ingress);
 	assert_string_equal(s->mask_host, "h.io");
 	sandbox_free(s);
 	sandbox_free(NULL);
@@ -113,7 +113,7 @@ TEST(defaults)
 	assert_null(s->sealed);
 	assert_string_equal(s->data, "");
 	assert_int_equal(s->metadata_n, 0);
-	assert_string_equal(s->traffic_token_wanted, "");
+	assert_false(s->private_ingress);
 	sandbox_free(s);
 	s = decode("{\"metadata\":{\"labels\":{\"sbx-id\":\"x\",\"sbx-pool\":\"true\"},"
 	           "\"annotations\":{\"agent-sandbox.io/end-at\":\"never\","
