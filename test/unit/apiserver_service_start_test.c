@@ -149,6 +149,23 @@ TEST(somebody_else_may_initialise_it)
 	cluster_remove(rig.cluster, "pods", "p");
 }
 
+TEST(a_slow_start_costs_none_of_the_time_that_was_asked_for)
+{
+	struct result r;
+	const char *id = create_and_wait(&r);
+	int64_t end, started;
+
+	rig_turns(&rig, 10000); /* milliseconds */
+	rig_pod(&rig, id, "p", rig_status_running(&rig, 0));
+	ENDS(r, 0);
+	assert_int_equal(time_parse(strv_of(rig_annotation(&rig, id, ANNOTATION_END)), &end), 0);
+	assert_int_equal(
+	    time_parse(strv_of(rig_annotation(&rig, id, ANNOTATION_STARTED)), &started), 0);
+	assert_true(end - started == SECONDS(plain.timeout));
+	assert_true(clock_wall() - started < SECONDS(1));
+	cluster_remove(rig.cluster, "pods", "p");
+}
+
 TEST(events_tell_of_it)
 {
 	struct result r, k;
@@ -605,6 +622,7 @@ main(void)
 		C(envd_that_listens_late_is_asked_again),
 		C(a_restart_in_the_middle_is_initialised_anew),
 		C(somebody_else_may_initialise_it),
+		C(a_slow_start_costs_none_of_the_time_that_was_asked_for),
 		C(events_tell_of_it),
 		C(bad_requests_make_nothing),
 		C(a_broken_blueprint_is_not_the_callers_fault),
