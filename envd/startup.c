@@ -160,15 +160,17 @@ int
 startup_run(struct startup *s, const json_t *body, struct startup_wait *w, struct err *e)
 {
 	const char *start = json_get_str(body, "startCmd"), *ready = json_get_str(body, "readyCmd");
-	int64_t limit = MILLIS(json_get_int(body, "readyTimeoutMs", 0));
+	int64_t asked =
+	    json_get_int(body, "readyTimeoutMs", 0); /* from outside: not multiplied unchecked */
+	int64_t limit = asked > 0 && asked <= STARTUP_READY_LIMIT_MAX / NS_PER_MS
+	    ? MILLIS(asked)
+	    : STARTUP_READY_LIMIT;
 
 	if (start && start[0] != '\0' && !s->started && run_start(s, start, e) == -1)
 		return -1;
 	if (ready == NULL || ready[0] == '\0' || s->state == STARTUP_READY)
 		return 1;
 	if (s->state == STARTUP_IDLE) {
-		if (limit <= 0 || limit > STARTUP_READY_LIMIT_MAX)
-			limit = STARTUP_READY_LIMIT;
 		xfree(s->ready_cmd);
 		s->ready_cmd = xstrdup(ready);
 		s->retry = RETRY_FIRST;
