@@ -168,6 +168,17 @@ conn_close(struct conn *c)
 		exchange_end(c);
 }
 
+/* Would a plain close make a reply look complete that is not? */
+static bool
+cuts_reply(const struct conn *c)
+{
+	const struct exchange *x = c->x;
+
+	if (sock_pending(&c->sock) > 0)
+		return true;
+	return x && x->r.head_sent && !x->reply_done && c->state != HC_TUNNEL;
+}
+
 void
 conn_abort(struct conn *c, const char *why, bool reset)
 {
@@ -176,7 +187,7 @@ conn_abort(struct conn *c, const char *why, bool reset)
 	/* A tunnel is the handler's until both sides have ended. */
 	bool unended = x && (!x->reply_done || c->state == HC_TUNNEL);
 
-	if (reset)
+	if (reset || cuts_reply(c))
 		sock_reset(&c->sock);
 	else
 		sock_close(&c->sock);

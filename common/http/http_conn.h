@@ -157,7 +157,8 @@ void conn_set(struct conn *c, enum conn_state next);
 void conn_timeout(struct conn *c);
 /* The handler's part of the reply is complete. */
 void conn_reply_done(struct conn *c);
-/* Cuts the connection; on_abort is called if why is set (NULL: the handler itself asked). */
+/* Cuts the connection, with RST if asked for or if a reply has begun and is not all sent; on_abort
+ * is called if why is set (NULL: the handler itself asked). */
 void conn_abort(struct conn *c, const char *why, bool reset);
 /* For a handler that does not expect it: its writes go nowhere, and on_abort follows from the loop.
  */

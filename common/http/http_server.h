@@ -143,7 +143,8 @@ void http_reply(
 void http_reply_start(
     struct http_req *r, int status, const struct http_field *fields, size_t n, int64_t length);
 /* Adds body bytes; returns what is pending: stop producing until on_drain when it is > 0. Bytes
- * beyond the declared length are dropped. Pending beyond SOCK_PENDING_MAX cuts the connection. */
+ * beyond the declared length are dropped. One call is always taken whole, but a call while more
+ * than SOCK_PENDING_MAX is pending cuts the connection (RST). */
 size_t http_reply_write(struct http_req *r, const void *p, size_t n);
 /* For a handler that moves body bytes to http_req_sock's fd by itself (splice; not with TLS, and
  * only while nothing is pending): n of them were moved, for the count and the timeouts. */

@@ -101,6 +101,7 @@ set_failed(struct sock *s, const char *why)
 {
 	s->state = SOCK_FAILED;
 	s->fail_why = why;
+	s->lost |= sock_pending(s) > 0;
 	output_drop(s);
 	write_arm(s, false);
 	sock_arm(s);
@@ -449,6 +450,7 @@ sock_writev(struct sock *s, const struct iovec *iov, int n)
 		ssize_t r = sock_send(s, iov, n);
 
 		if (r == -1 && errno != EAGAIN) {
+			s->lost = true;
 			fail_later(s, error_text(errno));
 			return 0;
 		}
@@ -456,7 +458,7 @@ sock_writev(struct sock *s, const struct iovec *iov, int n)
 		if (sent == total)
 			return 0;
 	}
-	if (sock_pending(s) + total - sent > SOCK_PENDING_MAX) {
+	if (sock_pending(s) > SOCK_PENDING_MAX) {
 		fail_later(s, "too much pending output");
 		return 0;
 	}
@@ -507,12 +509,22 @@ sock_finish(struct sock *s)
 		send_fin(s);
 }
 
+static void
+reset_on_close(struct sock *s)
+{
+	struct linger hard = { .l_onoff = 1, .l_linger = 0 };
+
+	setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+}
+
 void
 sock_close(struct sock *s)
 {
 	if (s->state == SOCK_CLOSED)
 		return;
 	loop_undefer(s->loop, &s->fail);
+	if (s->lost)
+		reset_on_close(s);
 	set_failed(s, NULL);
 	s->state = SOCK_CLOSED;
 	if (s->io) {
@@ -526,11 +538,9 @@ sock_close(struct sock *s)
 void
 sock_reset(struct sock *s)
 {
-	struct linger hard = { .l_onoff = 1, .l_linger = 0 };
-
 	if (s->state == SOCK_CLOSED)
 		return;
-	setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	reset_on_close(s);
 	sock_close(s);
 }
 

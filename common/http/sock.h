@@ -73,8 +73,8 @@ struct sock_layer {
 
 enum sock_state { SOCK_CLOSED = 0, SOCK_CONNECTING, SOCK_HANDSHAKE, SOCK_OPEN, SOCK_FAILED };
 
-/* Unsent bytes that one socket may hold; producers stop at sock_pending() > 0, so this is only
- * reached by a bug or a head plus one read. */
+/* With more than this unsent, nothing may be added; what one call hands over is always taken whole.
+ * Producers stop at sock_pending() > 0, so only a bug comes here. */
 #define SOCK_PENDING_MAX 262144
 
 struct sock {
@@ -86,7 +86,7 @@ struct sock {
 	uint8_t state; /* enum sock_state */
 	uint8_t armed; /* what rd is registered for */
 	bool reading, watching, want_fin, fin_sent, eof_seen, hangup_told, io_want_write, wr_armed,
-	    limited, want_write;
+	    limited, want_write, lost; /* lost: bytes that were to be sent will never be */
 	struct event rd, wr;
 	char *out; /* pending output */
 	size_t out_off, out_len, out_cap;
@@ -103,7 +103,8 @@ void sock_open(struct sock *s, int fd);
 /* Starts a non-blocking connect; on_open or on_fail follows. The caller keeps the deadline. */
 int sock_connect(struct sock *s, const struct sockaddr *sa, socklen_t n, struct err *e) MUST_USE;
 /* Sends what the kernel takes and keeps a copy of the rest. Returns the number of bytes now pending
- * (0 = all gone); a failure arrives later by on_fail. */
+ * (0 = all gone); a failure arrives later by on_fail. The copy is as large as the caller makes it:
+ * only what was pending before is held against SOCK_PENDING_MAX. */
 size_t sock_writev(struct sock *s, const struct iovec *iov, int n);
 size_t sock_write(struct sock *s, const void *p, size_t n);
 static inline size_t
@@ -124,7 +125,8 @@ void sock_watch_close(struct sock *s, bool on);
 /* FIN after all pending output. */
 void sock_finish(struct sock *s);
 /* Removes events and closes the fd at once; no callback runs afterwards. Pending output is lost
- * unless the kernel has it. Safe on a zeroed or closed one. */
+ * unless the kernel has it. After a failure that lost output it is a sock_reset. Safe on a zeroed
+ * or closed one. */
 void sock_close(struct sock *s);
 /* Close with RST (SO_LINGER 0), so that a cut stream does not look complete to the peer. */
 void sock_reset(struct sock *s);

@@ -86,6 +86,135 @@ TEST(echo_with_back_pressure)
 	close(fd);
 }
 
+/* --- complete replies that the kernel does not take at once --- */
+
+/* A client whose segments are small, so that the kernel takes little at a time. */
+static int
+connect_mss(int mss)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)rig.port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	return fd;
+}
+
+/* Asks for a reply that the test gives by itself; the kernel keeps little of it. */
+static void
+hold(int fd, const char *request)
+{
+	int sndbuf = 4096;
+
+	strbuf_reset(&rig.log);
+	net_send_text(rig.l, fd, request);
+	rig_wait_log("end; ");
+	setsockopt(http_req_sock(rig.held)->fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof(sndbuf));
+}
+
+static void
+check_whole(int fd, size_t n)
+{
+	char *data = xmalloc(n);
+	struct strbuf b;
+	const char *body;
+
+	for (size_t i = 0; i < n; i++)
+		data[i] = (char)('a' + i % 23);
+	strbuf_init(&b, n + 1000);
+	hold(fd, GET("/hold"));
+	http_reply(rig.held, 200, NULL, 0, (struct strv){ data, n });
+	memset(data, '!', n); /* the server has a copy */
+	assert_int_equal(net_read_until(rig.l, fd, &b, "\r\n\r\n"), 1);
+	body = (const char *)memmem(b.p, b.n, "\r\n\r\n", 4) + 4;
+	n += (size_t)(body - b.p);
+	for (int64_t end = clock_mono() + WAIT_MAX; b.n < n && clock_mono() < end;) {
+		assert_int_equal(net_read(fd, &b), 1);
+		loop_once(rig.l, false);
+	}
+	assert_int_equal(b.n, n);
+	body = (const char *)memmem(b.p, b.n, "\r\n\r\n", 4) + 4;
+	for (size_t i = 0; body + i < b.p + b.n; i++)
+		assert_true(body[i] == (char)('a' + i % 23));
+	strbuf_done(&b);
+	xfree(data);
+}
+
+TEST(a_complete_reply_of_any_size_arrives_whole)
+{
+	int fd;
+
+	rig_start();
+	fd = connect_mss(1400);
+	check_whole(fd, 600 * 1000);
+	check_whole(fd, 2 * 1024 * 1024);
+	check_whole(fd, 8 * 1024 * 1024);
+	close(fd);
+	turn_until(rig.l, http_server_conns(rig.s) == 0);
+}
+
+/* It ends by a reset: nobody may take it for complete. */
+static void
+check_reset(int fd)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 64 * 1024 * 1024);
+	assert_int_equal(net_read_until(rig.l, fd, &b, NULL), -1);
+	strbuf_done(&b);
+	close(fd);
+}
+
+/* Ended by the close, and by a handler that neither waits nor sees what became of it. */
+TEST(a_reply_beyond_the_limit_is_reset)
+{
+	static const char block[SOCK_PENDING_MAX];
+	int fd;
+
+	rig_start();
+	fd = connect_mss(1400);
+	hold(fd, "GET /hold HTTP/1.0\r\n" HOST "\r\n");
+	http_reply_start(rig.held, 200, NULL, 0, -1);
+	for (int i = 0; i < 32; i++)
+		http_reply_write(rig.held, block, sizeof(block));
+	http_reply_end(rig.held);
+	check_reset(fd);
+	fd = connect_mss(1400);
+	hold(fd, GET("/hold"));
+	http_reply_start(rig.held, 200, NULL, 0, -1);
+	for (int i = 0; i < 32; i++)
+		http_reply_write(rig.held, block, sizeof(block));
+	rig_wait_log("abort too much pending output; done 200; ");
+	check_reset(fd);
+}
+
+TEST(a_reply_that_dies_is_reset)
+{
+	static const char block[4 * 1024 * 1024];
+	int fd;
+
+	rig_start();
+	/* The rest of its request does not come. */
+	fd = net_connect(rig.port);
+	net_send_text(rig.l, fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\nabc");
+	rig_wait_log("POST");
+	net_turns(rig.l, 10);
+	shutdown(fd, SHUT_WR);
+	check_reset(fd);
+	rig_wait_log("abort client ended inside the request body; done 200; ");
+	/* The server goes while the rest of a complete reply waits. */
+	fd = connect_mss(1400);
+	hold(fd, GET("/hold"));
+	http_reply(rig.held, 200, NULL, 0, (struct strv){ block, sizeof(block) });
+	http_server_free(rig.s);
+	rig.s = NULL;
+	check_reset(fd);
+}
+
 TEST(pause_stops_the_body)
 {
 	static char block[1024 * 1024];
@@ -569,6 +698,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		R(slow_reader),
 		R(echo_with_back_pressure),
+		R(a_complete_reply_of_any_size_arrives_whole),
+		R(a_reply_beyond_the_limit_is_reset),
+		R(a_reply_that_dies_is_reset),
 		R(pause_stops_the_body),
 		R(tunnel),
 		R(tunnel_half_closed_by_the_handler),

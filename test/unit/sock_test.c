@@ -202,6 +202,7 @@ TEST(pending_has_a_limit)
 {
 	static const char block[64 * 1024];
 	size_t pending = 0;
+	struct strbuf b;
 	int fd = pair(4096);
 
 	for (int i = 0; i < 8 && a.s.state == SOCK_OPEN; i++)
@@ -210,6 +211,26 @@ TEST(pending_has_a_limit)
 	assert_int_equal(a.fails, 0); /* not inside the call */
 	turn_until(l, a.fails == 1);
 	assert_string_equal(a.why, "too much pending output");
+	/* What was cut must not look complete: on_fail closed, the peer sees a reset. */
+	strbuf_init(&b, 1024 * 1024);
+	assert_int_equal(net_read_until(l, fd, &b, NULL), -1);
+	strbuf_done(&b);
+	close(fd);
+}
+
+TEST(one_write_has_no_limit)
+{
+	static const char block[8 * 1024 * 1024];
+	struct strbuf b;
+	int fd = pair(4096);
+
+	strbuf_init(&b, sizeof(block));
+	assert_true(sock_write(&a.s, block, sizeof(block)) > SOCK_PENDING_MAX);
+	sock_finish(&a.s);
+	assert_int_equal(net_read_until(l, fd, &b, NULL), 0);
+	assert_int_equal(b.n, sizeof(block));
+	assert_int_equal(a.fails, 0);
+	strbuf_done(&b);
 	close(fd);
 }
 
@@ -530,6 +551,7 @@ main(void)
 		S(reads_writes_and_ends),
 		S(keeps_what_the_kernel_does_not_take),
 		S(pending_has_a_limit),
+		S(one_write_has_no_limit),
 		S(connects),
 		S(not_reading),
 		S(watches_the_peer_while_not_reading),
