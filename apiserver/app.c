@@ -4,7 +4,6 @@
  */
 #include "apiserver/app.h"
 
-#include <curl/curl.h>
 #include <sys/resource.h>
 
 #include "apiserver/api.h"
@@ -172,7 +171,6 @@ int
 app_start(struct app *app, struct err *e)
 {
 	raise_fd_limit();
-	curl_global_init(CURL_GLOBAL_DEFAULT);
 	app->metrics = metrics_new();
 	timer_init(&app->settle, app->loop, on_settled, app);
 	timer_start(&app->settle, SETTLED);
@@ -240,5 +238,4 @@ app_done(struct app *app)
 	metrics_free(app->metrics);
 	loop_free(app->loop);
 	conf_free(app->conf);
-	curl_global_cleanup();
 }

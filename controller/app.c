@@ -2,7 +2,6 @@
  * ours. */
 #include "controller/app.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -90,7 +89,6 @@ start_kube(struct app *app, struct err *e)
 int
 app_start(struct app *app, struct err *e)
 {
-	curl_global_init(CURL_GLOBAL_DEFAULT);
 	app->metrics = metrics_new();
 	timer_init(&app->settle, app->loop, on_settled, app);
 	timer_start(&app->settle, SETTLED);
@@ -171,5 +169,4 @@ app_done(struct app *app)
 	metrics_free(app->metrics);
 	loop_free(app->loop);
 	conf_free(app->conf);
-	curl_global_cleanup();
 }

@@ -16,7 +16,6 @@
 #include "kube/kube_client.h"
 
 #define IDLE_HANDLES_MAX 64 /* easy handles kept for reuse, per lane */
-#define IDLE_CONNS_MAX 64   /* connections kept open, per multi */
 #define CONN_MAX_AGE_S 80L  /* below the 90 s after which an API server closes idle ones */
 #define STREAM_BUF (64 * 1024L)
 #define USER_TIMEOUT_MS 30000 /* unacknowledged data: the peer is gone */
@@ -54,10 +53,9 @@ struct kube_http {
 };
 
 /* A socket that curl wants watched. */
-struct sock {
+struct curl_watch {
 	struct event ev;
 	struct multi *m;
-	curl_socket_t fd;
 };
 
 struct kube_op {
@@ -79,14 +77,11 @@ struct kube_op {
 	char errbuf[CURL_ERROR_SIZE];
 };
 
+/* The process's only curl_global_init: a second one elsewhere would come first and keep curl on
+ * malloc. curl counts the calls; kube_http_free undoes one. */
 static void
 global_init(void)
 {
-	static bool done;
-
-	if (done)
-		return;
-	done = true;
 	BUG_ON(curl_global_init_mem(
 	           CURL_GLOBAL_DEFAULT, xmalloc, xfree, xrealloc, xstrdup, xcalloc) != CURLE_OK);
 }
@@ -313,7 +308,7 @@ multi_action(struct multi *m, curl_socket_t fd, int what)
 static void
 on_fd(evutil_socket_t fd, short what, void *arg)
 {
-	struct multi *m = ((struct sock *)arg)->m; /* curl may free the sock in the call below */
+	struct multi *m = ((struct curl_watch *)arg)->m; /* the call below may free it */
 	int mask = 0;
 
 	if (what & EV_READ)
@@ -330,31 +325,30 @@ on_multi_timer(void *arg)
 }
 
 static int
-on_want_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *arg, void *sock_arg)
+on_want_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *arg, void *watch_arg)
 {
 	struct multi *m = arg;
-	struct sock *s = sock_arg;
+	struct curl_watch *w = watch_arg;
 	short events = EV_PERSIST;
 
-	if (s != NULL)
-		event_del(&s->ev);
+	if (w != NULL)
+		event_del(&w->ev);
 	if (what == CURL_POLL_REMOVE) {
 		curl_multi_assign(m->curl, fd, NULL);
-		xfree(s);
+		xfree(w);
 		return 0;
 	}
-	if (s == NULL) {
-		s = xcalloc(1, sizeof(*s));
-		s->m = m;
-		s->fd = fd;
-		curl_multi_assign(m->curl, fd, s);
+	if (w == NULL) {
+		w = xcalloc(1, sizeof(*w));
+		w->m = m;
+		curl_multi_assign(m->curl, fd, w);
 	}
 	if (what & CURL_POLL_IN)
 		events |= EV_READ;
 	if (what & CURL_POLL_OUT)
 		events |= EV_WRITE;
-	BUG_ON(event_assign(&s->ev, loop_base(m->h->loop), fd, events, on_fd, s) == -1);
-	BUG_ON(event_add(&s->ev, NULL) == -1);
+	BUG_ON(event_assign(&w->ev, loop_base(m->h->loop), fd, events, on_fd, w) == -1);
+	BUG_ON(event_add(&w->ev, NULL) == -1);
 	return 0;
 }
 
@@ -622,6 +616,7 @@ multi_init(struct multi *m, struct kube_http *h)
 	curl_multi_setopt(m->curl, CURLMOPT_SOCKETDATA, m);
 	curl_multi_setopt(m->curl, CURLMOPT_TIMERFUNCTION, on_want_timer);
 	curl_multi_setopt(m->curl, CURLMOPT_TIMERDATA, m);
+	/* Idle ones stay open, as many as a burst may have made. */
 	curl_multi_setopt(m->curl, CURLMOPT_MAXCONNECTS, (long)KUBE_CALLS_MAX);
 	curl_multi_setopt(m->curl, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
 }
@@ -684,4 +679,5 @@ kube_http_free(struct kube_http *h)
 	timer_stop(&h->calls.timer);
 	timer_stop(&h->streams.timer);
 	xfree(h);
+	curl_global_cleanup();
 }

@@ -2,7 +2,6 @@
 #include "fake/rig.h"
 
 #include <arpa/inet.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <net/if.h>
 #include <sched.h>
@@ -272,7 +271,6 @@ rig_world_start(struct rig *r)
 {
 	memset(r, 0, sizeof(*r));
 	own_network();
-	curl_global_init(CURL_GLOBAL_DEFAULT);
 	log_set_level(getenv("RIG_LOG") != NULL ? LOG_DEBUG : LOG_ERROR);
 	clock_fake_start(SECONDS(1000), WALL_START);
 	r->loop = loop_new();
