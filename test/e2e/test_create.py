@@ -121,7 +121,6 @@ def test_environment_is_nowhere_readable_in_the_cluster(new_box):
 
 
 @pytest.mark.item("cp:33")
-@pytest.mark.next("pause")
 def test_environment_after_a_pause(new_box):
     box = new_box(envVars={"A": "b c"})
     pause(box)

@@ -56,7 +56,6 @@ def test_right_token(box):
 
 
 @pytest.mark.item("dp:67")
-@pytest.mark.next("pause")
 def test_token_after_a_pause(new_box):
     box = new_box()
     write_file(box, "f.txt", b"x")
@@ -188,12 +187,9 @@ def test_other_content_type(box):
 
 
 @pytest.mark.item("dp:82")
-@pytest.mark.next("compressed uploads")
 def test_compressed_upload(box):
     head = {"Content-Type": "application/octet-stream", "Content-Encoding": "gzip"}
     reply = envd(box, "POST", "/files?path=/tmp/gz", head, gzip.compress(ALL_BYTES * 100))
-    if reply.status == 400 and "encoding" in reply.text:
-        pytest.skip("next: compressed uploads")
     assert reply.status == 200 and read_file(box, "/tmp/gz").body == ALL_BYTES * 100
     assert envd(box, "POST", "/files?path=/tmp/gz2", head, b"garbage").status == 400
     assert envd(box, "POST", "/files?path=/tmp/gz2", {**head, "Content-Encoding": "odd"}, b"x").status == 400
@@ -300,11 +296,8 @@ def test_preflight(box):
 
 
 @pytest.mark.item("dp:96")
-@pytest.mark.next("envd metrics")
 def test_metrics(box):
     reply = envd(box, "GET", "/metrics")
-    if reply.status == 404:
-        pytest.skip("next: envd metrics")
     for field in ("ts", "cpu_count", "cpu_used_pct", "mem_total_mib", "mem_used_mib", "mem_total", "mem_used", "mem_cache",
                   "disk_used", "disk_total"):
         assert field in reply.json(), field

@@ -1,9 +1,9 @@
-"""Data plane §8.1 F: the file system calls, without watchers."""
+"""Data plane §8.1 F: the file system calls."""
 import time
 
 import pytest
 
-from helpers import assert_rpc_error, parse_time, rpc, sh, write_file
+from helpers import Stream, assert_rpc_error, parse_time, rpc, sh, write_file
 
 
 def fs(box, method, **message):
@@ -136,18 +136,99 @@ def test_roots_home_is_listed_for_all(box):
         assert reply.status == 200, reply
 
 
-@pytest.mark.item("dp:154", "dp:155", "dp:156", "dp:157", "dp:158")
-@pytest.mark.next("watchers")
-def test_watch(box):
-    """The watching calls come with the rest of the daemon's protocol."""
-    reply = fs(box, "CreateWatcher", path="/home/user/tree", recursive=False)
-    if reply.status in (404, 501):
-        pytest.skip("next: watchers")
-    watcher = ok(reply)["watcherId"]
-    write_file(box, "/home/user/tree/seen", b"x")
-    events = ok(fs(box, "GetWatcherEvents", watcherId=watcher))["events"]
-    assert [(e["name"], e["type"]) for e in events] == [
-        ("seen", "EVENT_TYPE_CREATE"), ("seen", "EVENT_TYPE_CHMOD"), ("seen", "EVENT_TYPE_WRITE")]
-    ok(fs(box, "RemoveWatcher", watcherId=watcher))
-    assert_rpc_error(fs(box, "GetWatcherEvents", watcherId=watcher), 404, "not_found")
-    assert_rpc_error(fs(box, "CreateWatcher", path="/home/user/none"), 404, "not_found")
+# --- watching ----------------------------------------------------------------------------------------------------
+
+
+class Watcher:
+    """As Python's synchronous SDK watches: made, asked, removed."""
+
+    def __init__(self, box, path, **more):
+        self.box, self.id = box, ok(fs(box, "CreateWatcher", path=path, **more))["watcherId"]
+
+    def events(self):
+        found = ok(fs(self.box, "GetWatcherEvents", watcherId=self.id)).get("events", [])
+        return [(e["name"], e["type"].removeprefix("EVENT_TYPE_")) for e in found]
+
+    def remove(self):
+        return fs(self.box, "RemoveWatcher", watcherId=self.id)
+
+
+@pytest.fixture
+def watched(box):
+    sh(box, "rm -rf watched && mkdir -p watched/nested")
+    return "/home/user/watched"
+
+
+@pytest.mark.item("dp:154")
+def test_watch_a_new_file(box, watched):
+    """Exactly these three, and at once: no time passes between the write's answer and the question."""
+    watcher = Watcher(box, watched)
+    write_file(box, f"{watched}/new", b"x")
+    assert watcher.events() == [("new", "CREATE"), ("new", "CHMOD"), ("new", "WRITE")]
+    assert watcher.events() == []
+    watcher.remove()
+
+
+@pytest.mark.item("dp:155")
+def test_watch_overwriting_and_the_rest(box, watched):
+    write_file(box, f"{watched}/old", b"x")
+    watcher = Watcher(box, watched)
+    write_file(box, f"{watched}/old", b"y")
+    assert ("old", "WRITE") in watcher.events()
+    sh(box, "mv watched/old watched/moved && rm watched/moved")
+    events = watcher.events()
+    assert ("old", "RENAME") in events and ("moved", "CREATE") in events and ("moved", "REMOVE") in events
+    watcher.remove()
+
+
+@pytest.mark.item("dp:156")
+def test_watch_recursively(box, watched):
+    watcher = Watcher(box, watched, recursive=True)
+    write_file(box, f"{watched}/nested/file", b"x")
+    assert ("nested/file", "CREATE") in watcher.events()
+    sh(box, "mkdir -p watched/late/er && sleep 0.3 && touch watched/late/er/f")
+    assert ("late/er/f", "CREATE") in watcher.events()
+    watcher.remove()
+
+
+@pytest.mark.item("dp:157")
+def test_watch_what_cannot_be_watched(box, watched):
+    write_file(box, f"{watched}/file", b"x")
+    assert_rpc_error(fs(box, "CreateWatcher", path=f"{watched}/none"), 404, "not_found")
+    assert_rpc_error(fs(box, "CreateWatcher", path=f"{watched}/file"), 400, "invalid_argument")
+    with Stream(box, "filesystem.Filesystem/WatchDir", {"path": f"{watched}/none"}) as stream:
+        assert list(stream) == [] and stream.end["error"]["code"] == "not_found"
+
+
+@pytest.mark.item("dp:158")
+def test_watch_by_a_stream(box, watched):
+    with Stream(box, "filesystem.Filesystem/WatchDir", {"path": watched}, {"Connect-Timeout-Ms": "3000"}) as stream:
+        events = iter(stream)
+        assert next(events) == {"start": {}}
+        write_file(box, f"{watched}/streamed", b"x")
+        found = [next(events)["filesystem"] for _ in range(3)]
+        assert [(e["name"], e["type"]) for e in found] == [
+            ("streamed", "EVENT_TYPE_CREATE"), ("streamed", "EVENT_TYPE_CHMOD"), ("streamed", "EVENT_TYPE_WRITE")]
+        began = time.monotonic()
+        assert list(events) == []
+        assert stream.end["error"]["code"] == "deadline_exceeded" and time.monotonic() - began < 5
+
+
+@pytest.mark.item("dp:159")
+def test_watch_with_entries(box, watched):
+    watcher = Watcher(box, watched, includeEntry=True)
+    write_file(box, f"{watched}/entry", b"x")
+    events = ok(fs(box, "GetWatcherEvents", watcherId=watcher.id))["events"]
+    assert all(e["entry"]["path"] == f"{watched}/entry" for e in events) and len(events) == 3
+    sh(box, "rm watched/entry")
+    events = ok(fs(box, "GetWatcherEvents", watcherId=watcher.id))["events"]
+    assert events and all("entry" not in e for e in events if e["type"] == "EVENT_TYPE_REMOVE")
+    watcher.remove()
+
+
+@pytest.mark.item("dp:160")
+def test_watcher_that_was_removed(box, watched):
+    watcher = Watcher(box, watched)
+    assert watcher.remove().status == 200
+    assert_rpc_error(fs(box, "GetWatcherEvents", watcherId=watcher.id), 404, "not_found")
+    assert_rpc_error(watcher.remove(), 404, "not_found")

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from conftest import pause
-from helpers import (DOMAIN, ENVD_PORT, HOST, Connection, connect, envd, eventually, gateway, healthy, node_pids, read_file,
-                     request, rss_kib, send, serve, sh, start, write_file)
+from helpers import (DOMAIN, ENVD_PORT, HOST, TAG, Connection, api, assert_error, connect, envd, eventually, gateway, healthy,
+                     node_pids, parse_time, read_file, request, rpc, rss_kib, send, serve, sh, start, write_file)
 
 UNKNOWN = "i" + "0" * 20
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36"
@@ -250,7 +250,6 @@ def test_killed_sandbox(new_box):
 
 
 @pytest.mark.item("dp:19")
-@pytest.mark.next("pause")
 def test_paused_sandbox(new_box):
     box = new_box()
     pause(box)
@@ -332,16 +331,13 @@ def test_the_same_paths_on_another_port(app):
 
 
 def private(new_box):
-    """A sandbox with private ingress, or a skip while the server does not know it."""
     box = new_box(network={"allowPublicTraffic": False})
-    if not box.answer.get("trafficAccessToken"):
-        pytest.skip("next: private ingress")
+    assert box.answer["trafficAccessToken"]
     serve(box, ECHO, 8000)
     return box
 
 
 @pytest.mark.item("dp:31", "dp:32", "dp:33", "cp:48")
-@pytest.mark.next("private ingress")
 def test_private_ingress(new_box):
     box = private(new_box)
     reply = gateway(box.host(8000))
@@ -351,6 +347,48 @@ def test_private_ingress(new_box):
     for name in ("e2b-traffic-access-token", "E2B-Traffic-Access-Token"):
         assert gateway(box.host(8000), headers={name: box.answer["trafficAccessToken"]}).status == 200
     assert healthy(box) == 204
+
+
+@pytest.mark.item("dp:34", "dp:35")
+def test_private_ingress_for_browsers(new_box):
+    box = private(new_box)
+    page = gateway(box.host(8000), headers={"User-Agent": CHROME})
+    assert page.status == 403 and "Missing Traffic Access Token" in page.text and page.text.startswith("<html")
+    page = gateway(box.host(8000), headers={"User-Agent": CHROME, "e2b-traffic-access-token": "x"})
+    assert page.status == 403 and "Invalid Traffic Access Token" in page.text
+    assert gateway(box.host(8000), "OPTIONS").status == 403
+
+
+@pytest.mark.item("dp:36", "cp:178")
+def test_masked_host(new_box):
+    box = new_box(network={"maskRequestHost": "localhost:${PORT}"})
+    serve(box, ECHO, 8000)
+    headers = echoed(gateway(box.host(8000)))["headers"]
+    assert headers["host"] == "localhost:8000" and headers["x-forwarded-host"] == box.host(8000)
+    assert healthy(box) == 204
+
+
+@pytest.mark.item("dp:37", "cp:50")
+@pytest.mark.parametrize("mask", ["-https://abcd", "foo bar", "exämple.org", "a\r\nb"])
+def test_mask_that_cannot_be_used(mask):
+    assert_error(api("POST", "/sandboxes", {"templateID": "base", "metadata": TAG, "network": {"maskRequestHost": mask}}), 400)
+
+
+@pytest.mark.item("dp:39", "cp:146", "cp:150")
+@pytest.mark.next("auto-resume")
+def test_traffic_resumes(new_box):
+    """A paused sandbox with auto-resume: refused without the right token, and it stays paused; one call with it wakes it."""
+    box = new_box(autoPause=True, autoResume={"enabled": True}, timeout=420)
+    pause(box)
+    for token in (None, "wrong"):
+        reply = rpc(box, "process.Process/List", {}, token=token)
+        if reply.status == 502:
+            pytest.skip("next: waking a paused sandbox by traffic")
+        assert reply.status == 403 and reply.json()["code"] == 403, reply
+    assert box.get().json()["state"] == "paused"
+    assert rpc(box, "process.Process/List", {}).status == 200
+    info = box.get().json()
+    assert info["state"] == "running" and abs(parse_time(info["endAt"]) - time.time() - 420) < 5
 
 
 # --- C. transport ------------------------------------------------------------------------------------------------

@@ -31,7 +31,6 @@ def test_kill_unknown():
 
 
 @pytest.mark.item("cp:102")
-@pytest.mark.next("pause")
 def test_kill_paused(new_box):
     box = new_box()
     pause(box)

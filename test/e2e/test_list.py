@@ -77,7 +77,6 @@ def test_get_killed(new_box):
 
 
 @pytest.mark.item("cp:71")
-@pytest.mark.next("pause")
 def test_get_paused(new_box):
     box = new_box()
     pause(box)
@@ -146,7 +145,6 @@ def test_filter_without_equals():
 
 
 @pytest.mark.item("cp:81", "cp:82")
-@pytest.mark.next("pause")
 def test_states(two, new_box):
     mark = {"states": uuid.uuid4().hex}
     running, paused = new_box(metadata=mark), new_box(metadata=mark)
@@ -178,7 +176,6 @@ def test_newest_first(two):
 
 
 @pytest.mark.item("cp:85")
-@pytest.mark.next("pause")
 def test_newest_first_also_when_paused(new_box):
     mark = {"order": uuid.uuid4().hex}
     a, b = new_box(metadata=mark), new_box(metadata=mark)

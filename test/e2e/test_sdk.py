@@ -329,6 +329,18 @@ def test_rename_and_remove(sandbox):
     assert not sandbox.files.exists("deep")
 
 
+@pytest.mark.item("dp:154", "dp:156", "dp:157")
+def test_watch(sandbox):
+    sandbox.files.make_dir("watch/nested")
+    handle = sandbox.files.watch_dir("watch", recursive=True)
+    sandbox.files.write("watch/nested/f", "x")
+    events = handle.get_new_events()
+    assert [(e.name, e.type.value) for e in events] == [("nested/f", "create"), ("nested/f", "chmod"), ("nested/f", "write")]
+    handle.stop()
+    with pytest.raises(e2b.NotFoundException):
+        sandbox.files.watch_dir("no-such-folder")
+
+
 @pytest.mark.item("dp:87", "dp:88")
 def test_links(sandbox):
     sandbox.files.write("by-link.txt", "linked")

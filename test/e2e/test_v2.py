@@ -58,7 +58,6 @@ def test_connect_without_a_body(new_box):
 
 
 @pytest.mark.item("cp:63")
-@pytest.mark.next("pause")
 def test_connect_resumes(new_box):
     box = new_box(version=2)
     pause(box)

@@ -189,6 +189,17 @@ test("file system calls", async () => {
   assert.equal(await sandbox.files.exists('js'), false)
 })
 
+// item dp:158 dp:154
+test("watch a folder", async () => {
+  await sandbox.files.makeDir('watch')
+  const seen = []
+  const handle = await sandbox.files.watchDir('watch', (e) => seen.push([e.name, e.type]))
+  await sandbox.files.write('watch/f', 'x')
+  for (let i = 0; i < 50 && seen.length < 3; i++) await new Promise((done) => setTimeout(done, 100))
+  await handle.stop()
+  assert.deepEqual(seen, [['f', 'create'], ['f', 'chmod'], ['f', 'write']])
+})
+
 // item dp:87
 test("signed links", async () => {
   await sandbox.files.write('by-link.txt', 'linked')
