@@ -8,12 +8,6 @@
 #include "base/bug.h"
 #include "http/http_conn.h"
 
-struct loop *
-http_req_loop(struct http_req *r)
-{
-	return r->server->loop;
-}
-
 struct sock *
 http_req_sock(struct http_req *r)
 {

@@ -116,7 +116,6 @@ struct http_req {
 	void *kept;                   /* see http_req_keep_head */
 };
 
-struct loop *http_req_loop(struct http_req *r);
 /* Copies the head; the copy lives as long as r. */
 const struct http_head *http_req_keep_head(struct http_req *r, const struct http_head *h);
 /* Stops or resumes on_body. While paused the client's disconnect is still noticed. */

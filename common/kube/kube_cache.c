@@ -52,7 +52,6 @@ struct kube_cache {
 	const struct kube_watch_tuning *t;
 	char *path; /* of the collection, with selectors */
 	struct map *entries;
-	size_t count; /* entries with an object */
 	struct map *graves;
 	struct grave_list grave_order; /* oldest first */
 	struct kube_list *list;        /* NULL: not listing */
@@ -211,7 +210,6 @@ entry_remove(struct kube_cache *c, struct strv name, struct entry *en)
 	xfree(en);
 	if (obj == NULL)
 		return;
-	c->count--;
 	c->conf.on_change(KUBE_DELETED, NULL, obj, c->conf.arg);
 	release_later(c, obj);
 }
@@ -223,10 +221,6 @@ entry_set_obj(struct kube_cache *c, struct entry *en, void *obj)
 	void *old = en->obj;
 
 	en->obj = obj;
-	if (obj != NULL && old == NULL)
-		c->count++;
-	else if (obj == NULL && old != NULL)
-		c->count--;
 	if (obj != NULL)
 		c->conf.on_change(old != NULL ? KUBE_MODIFIED : KUBE_ADDED, old, obj, c->conf.arg);
 	else if (old != NULL)
@@ -608,12 +602,6 @@ bool
 kube_cache_connected(const struct kube_cache *c)
 {
 	return c->connected;
-}
-
-size_t
-kube_cache_count(const struct kube_cache *c)
-{
-	return c->count;
 }
 
 void *

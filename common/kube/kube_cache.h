@@ -54,7 +54,6 @@ bool kube_cache_synced(const struct kube_cache *c);
 int64_t kube_cache_alive(const struct kube_cache *c);
 /* Is the watch established right now? */
 bool kube_cache_connected(const struct kube_cache *c);
-size_t kube_cache_count(const struct kube_cache *c);
 /* Borrowed until the next turn; NULL if absent. name as in metadata.name (one namespace per cache).
  */
 void *kube_cache_get(const struct kube_cache *c, struct strv name);

@@ -45,7 +45,6 @@ struct kube {
 	struct kube_config *config;
 	struct kube_http *http;
 	struct call_list calls;
-	int64_t last_ok;
 };
 
 enum call_kind { CALL_API = 0, CALL_STREAM, CALL_PLAIN };
@@ -122,12 +121,6 @@ struct loop *
 kube_loop(struct kube *k)
 {
 	return k->loop;
-}
-
-int64_t
-kube_last_ok(const struct kube *k)
-{
-	return k->last_ok;
 }
 
 void
@@ -427,13 +420,6 @@ api_err(const struct kube_call *c, const struct kube_answer *a, struct err *e)
 	err_wrap(e, "%s", c->method);
 }
 
-static void
-note_answer(struct kube_call *c, const struct kube_answer *a)
-{
-	if (a->status >= 200 && a->status < 500 && a->status != 401 && a->status != 429)
-		c->k->last_ok = loop_now(c->k->loop);
-}
-
 /* Parses a 2xx body; *obj NULL if there is none. */
 static int
 read_body(const struct kube_answer *a, json_t **obj, struct err *e)
@@ -453,7 +439,6 @@ on_api_end(struct kube_op *op, const struct kube_answer *a, void *arg)
 	CLEANUP(json_unrefp) json_t *obj = NULL;
 	struct err e = { .code = ERR_NONE };
 
-	note_answer(c, a);
 	if (say_again(c, op, a))
 		return;
 	c->op = NULL;
@@ -473,7 +458,6 @@ on_stream_open(void *arg)
 {
 	struct kube_call *c = arg;
 
-	c->k->last_ok = loop_now(c->k->loop);
 	if (c->fn.stream.on_open != NULL)
 		c->fn.stream.on_open(c->arg);
 }
@@ -492,7 +476,6 @@ on_stream_end(struct kube_op *op, const struct kube_answer *a, void *arg)
 	struct kube_call *c = arg;
 	struct err e = { .code = ERR_NONE };
 
-	note_answer(c, a);
 	if (say_again(c, op, a))
 		return;
 	c->op = NULL;

@@ -108,9 +108,6 @@ typedef void (*http_call_fn)(int status, struct strv body, const struct err *e, 
 struct kube_call *http_call(
     struct kube *k, const struct http_call_req *req, http_call_fn fn, void *arg);
 
-/* Was the last answer of the API server good? (Seconds since, for /readyz and logs.) */
-int64_t kube_last_ok(const struct kube *k); /* loop time of the last 2xx/4xx, 0: never */
-
 /* "/apis/apps/v1/namespaces/ns/replicasets[/name[/sub]]"; caller frees. */
 char *kube_path(const struct kube_res *r, const char *ns, const char *name, const char *sub);
 

@@ -191,12 +191,6 @@ kube_op_take_body(struct kube_op *op)
 	return body;
 }
 
-size_t
-kube_http_in_flight(const struct kube_http *h, enum kube_lane lane)
-{
-	return h->lane[lane].n_waiting + h->lane[lane].n_running;
-}
-
 struct kube_op *
 kube_op_start(
     struct kube_http *h, const struct kube_op_req *req, const struct kube_op_ops *ops, void *arg)

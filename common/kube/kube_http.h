@@ -79,6 +79,5 @@ struct kube_op *kube_op_start(
 void kube_op_cancel(struct kube_op *op);
 /* Moves the request body out, inside on_end, to send it again. */
 char *kube_op_take_body(struct kube_op *op);
-size_t kube_http_in_flight(const struct kube_http *h, enum kube_lane lane);
 
 #endif

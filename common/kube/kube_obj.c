@@ -1,9 +1,8 @@
-/* Readers for metadata, owners, conditions and quantities. Must not know what the objects mean. */
+/* Readers for metadata and quantities. Must not know what the objects mean. */
 #include "kube/kube_obj.h"
 
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/json.h"
 
 static const json_t *
@@ -16,12 +15,6 @@ const char *
 kube_obj_name(const json_t *obj)
 {
 	return json_member_str(metadata(obj), "name");
-}
-
-const char *
-kube_obj_ns(const json_t *obj)
-{
-	return json_member_str(metadata(obj), "namespace");
 }
 
 const char *
@@ -46,93 +39,11 @@ kube_obj_version_u64(const json_t *obj)
 	return v;
 }
 
-const char *
-kube_obj_label(const json_t *obj, const char *key)
-{
-	return json_member_str(json_object_get(metadata(obj), "labels"), key);
-}
-
-const char *
-kube_obj_annotation(const json_t *obj, const char *key)
-{
-	return json_member_str(json_object_get(metadata(obj), "annotations"), key);
-}
-
-bool
-kube_obj_deleting(const json_t *obj)
-{
-	return json_is_string(json_object_get(metadata(obj), "deletionTimestamp"));
-}
-
-int64_t
-kube_obj_created(const json_t *obj)
-{
-	const char *text = json_member_str(metadata(obj), "creationTimestamp");
-	int64_t t = 0;
-
-	if (text == NULL || time_parse(strv_of(text), &t) == -1)
-		return 0;
-	return t;
-}
-
-const json_t *
-kube_obj_controller(const json_t *obj)
-{
-	const json_t *refs = json_object_get(metadata(obj), "ownerReferences");
-
-	for (size_t i = 0; i < json_array_size(refs); i++) {
-		const json_t *ref = json_array_get(refs, i);
-
-		if (json_is_true(json_object_get(ref, "controller")))
-			return ref;
-	}
-	return NULL;
-}
-
 void
 kube_obj_api_version(const struct kube_res *res, char out[KUBE_API_VERSION_MAX])
 {
 	snprintf(out, KUBE_API_VERSION_MAX, "%s%s%s", res->group, res->group[0] != '\0' ? "/" : "",
 	    res->version);
-}
-
-json_t *
-kube_obj_owner_ref(const struct kube_res *res, const char *name, const char *uid, bool controller)
-{
-	char version[KUBE_API_VERSION_MAX];
-	json_t *ref = json_object();
-
-	kube_obj_api_version(res, version);
-	json_set_str(ref, "apiVersion", version);
-	json_set_str(ref, "kind", res->kind);
-	json_set_str(ref, "name", name);
-	json_set_str(ref, "uid", uid);
-	if (controller)
-		json_set_bool(ref, "controller", true);
-	return ref;
-}
-
-const json_t *
-kube_obj_condition(const json_t *obj, const char *type)
-{
-	const json_t *all = json_get_arr(obj, "status.conditions");
-
-	for (size_t i = 0; i < json_array_size(all); i++) {
-		const json_t *c = json_array_get(all, i);
-		const char *t = json_member_str(c, "type");
-
-		if (t != NULL && strcmp(t, type) == 0)
-			return c;
-	}
-	return NULL;
-}
-
-bool
-kube_obj_condition_true(const json_t *obj, const char *type)
-{
-	const char *status = json_member_str(kube_obj_condition(obj, type), "status");
-
-	return status != NULL && strcmp(status, "True") == 0;
 }
 
 /* --- quantities --- */

@@ -1,13 +1,11 @@
 /*
- * Small readers and writers for Kubernetes objects as JSON trees: metadata, owner references,
- * conditions, quantities. Pure functions; nothing of sandboxes. Everything returned is borrowed
- * from the tree.
+ * Small readers for Kubernetes objects as JSON trees: metadata, quantities. Pure functions; nothing
+ * of sandboxes. Everything returned is borrowed from the tree.
  */
 #ifndef KUBE_OBJ_H
 #define KUBE_OBJ_H
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bug.h"
@@ -16,27 +14,10 @@
 
 /* metadata.*; NULL if absent. */
 const char *kube_obj_name(const json_t *obj);
-const char *kube_obj_ns(const json_t *obj);
 const char *kube_obj_uid(const json_t *obj);
 const char *kube_obj_version(const json_t *obj); /* metadata.resourceVersion as text */
 /* As a number, for comparing; 0 if absent or not a number. */
 uint64_t kube_obj_version_u64(const json_t *obj);
-const char *kube_obj_label(const json_t *obj, const char *key);
-const char *kube_obj_annotation(const json_t *obj, const char *key);
-bool kube_obj_deleting(const json_t *obj); /* has a deletionTimestamp */
-/* metadata.creationTimestamp as wall ns; 0 if absent. */
-int64_t kube_obj_created(const json_t *obj);
-
-/* The owner reference with controller=true, or NULL. */
-const json_t *kube_obj_controller(const json_t *obj);
-/* A new owner reference; controller and blockOwnerDeletion as given (the latter is left out when
- * false: it needs a right on finalizers). */
-json_t *kube_obj_owner_ref(
-    const struct kube_res *res, const char *name, const char *uid, bool controller);
-/* status.conditions[type=…], or NULL. */
-const json_t *kube_obj_condition(const json_t *obj, const char *type);
-/* Is that condition's status "True"? */
-bool kube_obj_condition_true(const json_t *obj, const char *type);
 
 /* The part of the text that says a resource type: "apps/v1" or "v1". */
 #define KUBE_API_VERSION_MAX 64

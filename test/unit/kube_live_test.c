@@ -174,7 +174,6 @@ TEST(verbs_and_errors)
 	wait_result(&r);
 	assert_non_null(json_get_str(r.obj, "gitVersion"));
 	drop_result(&r);
-	assert_true(kube_last_ok(kube) > 0);
 }
 
 TEST(apply_and_json_patch)
@@ -244,6 +243,22 @@ wait_count(const int *n, int want)
 	assert_int_equal(*n, want);
 }
 
+static bool
+count_one(void *obj UNUSED, void *arg)
+{
+	++*(int *)arg;
+	return true;
+}
+
+static int
+objects_in(struct kube_cache *c)
+{
+	int n = 0;
+
+	kube_cache_each(c, count_one, &n);
+	return n;
+}
+
 TEST(cache_lists_in_pages_and_watches)
 {
 	struct changes seen = { 0 };
@@ -275,7 +290,7 @@ TEST(cache_lists_in_pages_and_watches)
 	assert_false(kube_cache_synced(c));
 	wait_done(&seen.synced);
 	assert_int_equal(seen.n[KUBE_ADDED], 50);
-	assert_int_equal(kube_cache_count(c), 50);
+	assert_int_equal(objects_in(c), 50);
 	assert_string_equal(kube_cache_get(c, STRV("m-49")), "m-49");
 
 	make_map("late", "late", &r);
@@ -311,7 +326,7 @@ TEST(cache_lists_in_pages_and_watches)
 	assert_string_equal(kube_cache_get(c, STRV("m-1")), "again");
 	assert_int_equal(seen.n[KUBE_DELETED], 2);
 	assert_true(kube_cache_connected(c));
-	assert_int_equal(kube_cache_count(c), 50);
+	assert_int_equal(objects_in(c), 50);
 	kube_cache_free(c);
 }
 

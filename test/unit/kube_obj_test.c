@@ -11,50 +11,27 @@ TEST(metadata)
 	struct err e;
 
 	assert_ok(e,
-	    json_parse(
-	        STRV("{\"metadata\":{\"name\":\"n\",\"namespace\":\"ns\",\"uid\":\"u\","
-	             "\"resourceVersion\":\"18446744073709551615\",\"labels\":{\"a.b/c\":\"1\"},"
-	             "\"annotations\":{\"x\":\"2\"},\"creationTimestamp\":\"1970-01-01T00:00:02Z\","
-	             "\"deletionTimestamp\":\"2020-01-01T00:00:00Z\",\"ownerReferences\":["
-	             "{\"uid\":\"no\"},{\"uid\":\"yes\",\"controller\":true}]},"
-	             "\"status\":{\"conditions\":[{\"type\":\"A\",\"status\":\"False\"},"
-	             "{\"type\":\"Ready\",\"status\":\"True\"}]}}"),
+	    json_parse(STRV("{\"metadata\":{\"name\":\"n\",\"uid\":\"u\","
+	                    "\"resourceVersion\":\"18446744073709551615\"}}"),
 	        4096, &o, &e));
 	assert_string_equal(kube_obj_name(o), "n");
-	assert_string_equal(kube_obj_ns(o), "ns");
 	assert_string_equal(kube_obj_uid(o), "u");
+	assert_string_equal(kube_obj_version(o), "18446744073709551615");
 	assert_true(kube_obj_version_u64(o) == UINT64_MAX);
-	assert_string_equal(kube_obj_label(o, "a.b/c"), "1");
-	assert_null(kube_obj_label(o, "a"));
-	assert_string_equal(kube_obj_annotation(o, "x"), "2");
-	assert_true(kube_obj_deleting(o));
-	assert_int_equal(kube_obj_created(o), SECONDS(2));
-	assert_string_equal(json_get_str(kube_obj_controller(o), "uid"), "yes");
-	assert_true(kube_obj_condition_true(o, "Ready"));
-	assert_false(kube_obj_condition_true(o, "A"));
-	assert_null(kube_obj_condition(o, "B"));
-
 	assert_null(kube_obj_name(none));
 	assert_null(kube_obj_name(NULL));
-	assert_null(kube_obj_label(none, "x"));
-	assert_false(kube_obj_deleting(none));
-	assert_int_equal(kube_obj_created(none), 0);
-	assert_null(kube_obj_controller(none));
-	assert_false(kube_obj_condition_true(none, "Ready"));
+	assert_null(kube_obj_uid(none));
 	assert_true(kube_obj_version_u64(none) == 0);
 }
 
-TEST(owner_reference)
+TEST(api_version)
 {
-	CLEANUP(json_unrefp) json_t *ref = kube_obj_owner_ref(&KUBE_REPLICASETS, "n", "u", true);
-	CLEANUP(json_unrefp) json_t *pod = kube_obj_owner_ref(&KUBE_PODS, "n", "u", false);
-	CLEANUP(xfreep) char *a = json_text(ref), *b = json_text(pod);
+	char text[KUBE_API_VERSION_MAX];
 
-	assert_string_equal(a,
-	    "{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"n\",\"uid\":\"u\","
-	    "\"controller\":true}");
-	assert_string_equal(
-	    b, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"n\",\"uid\":\"u\"}");
+	kube_obj_api_version(&KUBE_REPLICASETS, text);
+	assert_string_equal(text, "apps/v1");
+	kube_obj_api_version(&KUBE_PODS, text);
+	assert_string_equal(text, "v1");
 }
 
 TEST(quantities)
@@ -121,4 +98,4 @@ TEST(quantities)
 	}
 }
 
-T_MAIN(T(metadata), T(owner_reference), T(quantities))
+T_MAIN(T(metadata), T(api_version), T(quantities))
