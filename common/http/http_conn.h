@@ -127,7 +127,7 @@ struct http_server {
 	struct timer tick;
 	struct exchange *spare;
 	struct strbuf out; /* head of the reply being built, small bodies behind it */
-	uint64_t next_id;
+	uint64_t next_id, pauses;
 	bool full, draining, freed;
 	void (*on_drained)(void *arg);
 	void *drained_arg;

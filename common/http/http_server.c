@@ -87,6 +87,7 @@ set_full(struct http_server *s, bool full)
 	if (s->full == full)
 		return;
 	s->full = full;
+	s->pauses += full;
 	for (unsigned i = 0; i < s->n_listeners; i++)
 		listener_pause(s->listeners[i].listener, full);
 }
@@ -143,6 +144,12 @@ unsigned
 http_server_conns(const struct http_server *s)
 {
 	return s->n_conns;
+}
+
+uint64_t
+http_server_accept_pauses(const struct http_server *s)
+{
+	return s->pauses;
 }
 
 /* The connection is dead: out of every list; its memory follows by itself. */

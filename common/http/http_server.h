@@ -97,6 +97,8 @@ void http_server_drain(struct http_server *s, void (*on_drained)(void *arg), voi
 /* Cuts every connection (on_abort is called). Memory goes at the end of the turn. Accepts NULL. */
 void http_server_free(struct http_server *s);
 unsigned http_server_conns(const struct http_server *s);
+/* How often max_conns was reached, so that accept paused; for metrics. */
+uint64_t http_server_accept_pauses(const struct http_server *s);
 
 /* One request. Fields above the line are the handler's; below is read-only for it. */
 struct http_req {

@@ -31,6 +31,8 @@ struct metric kube_calls_total =
     COUNTER("agentsandbox_kube_calls_total", "Calls to the Kubernetes API by outcome", "outcome");
 struct histogram kube_call_seconds = HISTOGRAM(
     "agentsandbox_kube_call_seconds", "Time of calls to the Kubernetes API, waiting included");
+struct metric kube_refused_total = COUNTER(
+    "agentsandbox_kube_refused_total", "Calls refused because too many waited, by kind", "kind");
 struct metric kube_watch_ends_total = COUNTER(
     "agentsandbox_kube_watch_ends_total", "Watch connections that ended, by cause", "cause");
 struct metric kube_lists_total =
@@ -128,6 +130,7 @@ kube_metrics_add(struct metrics *m)
 {
 	metrics_add(m, &kube_calls_total);
 	metrics_add_histogram(m, &kube_call_seconds);
+	metrics_add(m, &kube_refused_total);
 	metrics_add(m, &kube_watch_ends_total);
 	metrics_add(m, &kube_lists_total);
 	metrics_add(m, &kube_events_total);

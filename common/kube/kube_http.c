@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "kube/kube_client.h"
+#include "kube/kube_metrics.h"
 
 #define IDLE_HANDLES_MAX 64 /* easy handles kept for reuse, per lane */
 #define CONN_MAX_AGE_S 80L  /* below the 90 s after which an API server closes idle ones */
@@ -552,10 +553,16 @@ reap_dead(struct kube_http *h)
 static void
 op_refuse(struct kube_op *op)
 {
+	static const char *const kinds[KUBE_LANE_COUNT] = {
+		[KUBE_LANE_CALL] = "call",
+		[KUBE_LANE_PLAIN] = "plain",
+		[KUBE_LANE_STREAM] = "stream",
+	};
 	struct kube_answer a = { .status = 0 };
 
 	err_set(&a.err, ERR_UNAVAILABLE, "more than %d calls wait", KUBE_WAITING_MAX);
 	a.err.retry_after = 1;
+	metric_add(&kube_refused_total, kinds[op->lane], 1);
 	op_end(op, &a);
 }
 

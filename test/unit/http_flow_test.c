@@ -559,9 +559,11 @@ TEST(connection_limit)
 	assert_int_equal(http_server_conns(rig.s), 2);
 	assert_int_equal(net_read(fd[2], &b), 1);
 	assert_int_equal(b.n, 0);
+	assert_int_equal(http_server_accept_pauses(rig.s), 1);
 	close(fd[0]);
 	rig_expect(fd[2], &b, "ok");
 	assert_int_equal(http_server_conns(rig.s), 2);
+	assert_int_equal(http_server_accept_pauses(rig.s), 2);
 	close(fd[1]);
 	close(fd[2]);
 	strbuf_done(&b);

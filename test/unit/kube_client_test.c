@@ -395,12 +395,20 @@ count_refusals(int status UNUSED, const json_t *obj UNUSED, const struct err *e,
 WTEST(the_line_has_an_end)
 {
 	struct refusals r = { 0 };
+	struct metrics *m = metrics_new();
+	struct strbuf text;
 
+	kube_metrics_add(m);
 	w->script.silent = true;
 	for (int i = 0; i < KUBE_WAITING_MAX + 10; i++)
 		kube_get(w->kube, &KUBE_PODS, "n", "p", count_refusals, &r);
 	fake_settle(w->loop);
 	assert_int_equal(r.refused, 10);
+	strbuf_init(&text, 1024 * 1024);
+	metrics_render(m, &text);
+	assert_non_null(strstr(text.p, "agentsandbox_kube_refused_total{kind=\"call\"} 10\n"));
+	strbuf_done(&text);
+	metrics_free(m);
 }
 
 /* --- 401 --- */
