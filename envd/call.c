@@ -7,6 +7,7 @@
 #include "base/json.h"
 
 #define CORS_MAX_AGE "7200"
+#define PIECE 65536 /* written at once */
 #define QUERY_VALUE_MAX ((size_t)16 * 1024)
 
 static const char cors_expose[] =
@@ -124,12 +125,84 @@ add_fields(const struct call *c, const struct http_field *fields, size_t n, stru
 	return n;
 }
 
+/* --- large answers, piece by piece --- */
+
+struct large {
+	struct call *call;
+	char *body;
+	size_t n, off;
+	struct defer more;
+};
+
+static void
+large_free(struct large *l)
+{
+	loop_undefer(l->call->app->loop, &l->more);
+	xfree(l->body);
+	xfree(l);
+}
+
+static void
+large_more(void *arg)
+{
+	struct large *l = arg;
+	struct call *c = l->call;
+	size_t left = l->n - l->off, part = left < PIECE ? left : PIECE;
+
+	if (left == 0) {
+		large_free(l);
+		call_end(c);
+		return;
+	}
+	l->off += part;
+	if (call_write(c, l->body + l->off - part, part) == 0)
+		loop_defer(c->app->loop, &l->more);
+}
+
+static void
+large_on_drain(struct call *c)
+{
+	large_more(c->arg);
+}
+
+static void
+large_on_gone(struct call *c)
+{
+	large_free(c->arg);
+}
+
+static const struct call_ops large_ops = { .on_drain = large_on_drain, .on_gone = large_on_gone };
+
+void
+call_reply_own(struct call *c, int status, const struct http_field *fields, size_t n_fields,
+    char *body, size_t n)
+{
+	struct large *l;
+
+	if (n <= PIECE) {
+		call_reply(c, status, fields, n_fields, (struct strv){ body, n });
+		xfree(body);
+		return;
+	}
+	l = xcalloc(1, sizeof(*l));
+	*l = (struct large){ .call = c, .body = body, .n = n };
+	defer_init(&l->more, large_more, l);
+	c->arg = l;
+	c->ops = &large_ops;
+	call_start(c, status, fields, n_fields, (int64_t)n);
+	loop_defer(c->app->loop, &l->more);
+}
+
 void
 call_reply(struct call *c, int status, const struct http_field *fields, size_t n, struct strv body)
 {
 	struct http_field all[CALL_FIELDS_MAX + 3];
 	struct http_req *r = c->r;
 
+	if (body.n > PIECE) {
+		call_reply_own(c, status, fields, n, xmemdup0(body.p, body.n), body.n);
+		return;
+	}
 	n = add_fields(c, fields, n, all);
 	xfree(c);
 	r->arg = NULL;

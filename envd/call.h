@@ -40,10 +40,14 @@ struct call {
 /* Takes over r. */
 struct call *call_new(struct app *a, struct http_req *r, const struct http_head *h);
 
-/* Fields are at most CALL_FIELDS_MAX; the body is copied as far as needed. */
+/* Fields are at most CALL_FIELDS_MAX; the body is copied as far as needed. Any size: a large one is
+ * sent as the client takes it. */
 #define CALL_FIELDS_MAX 12
 void call_reply(
     struct call *c, int status, const struct http_field *fields, size_t n, struct strv body);
+/* The same; takes over body (of n bytes). */
+void call_reply_own(struct call *c, int status, const struct http_field *fields, size_t n_fields,
+    char *body, size_t n);
 /* Steals body. */
 void call_json(struct call *c, int status, json_t *body);
 /* {"code":status,"message":"…"} */

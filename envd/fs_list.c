@@ -139,7 +139,7 @@ list_more(void *arg)
 		rpc_fail(c, CONNECT_RESOURCE_EXHAUSTED, "the listing is larger than %zu bytes",
 		    LIST_BYTES_MAX);
 	else
-		rpc_reply_body(c, strbuf_view(&l->out));
+		rpc_reply_encoded(c, &l->out);
 	while (l->top)
 		level_pop(l);
 	strbuf_done(&l->out);

@@ -177,13 +177,16 @@ rpc_finish(struct rpc *c)
 }
 
 void
-rpc_reply_body(struct rpc *c, struct strv encoded)
+rpc_reply_encoded(struct rpc *c, struct strbuf *encoded)
 {
 	const struct http_field f = { STRV("Content-Type"), strv_of(c->codec->unary_type) };
 	struct call *call = detach(c);
+	size_t n = encoded->n;
+	char *body;
 
+	BUG_ON(strbuf_take(encoded, &body, NULL) == -1);
 	rpc_free(c);
-	call_reply(call, 200, &f, 1, encoded);
+	call_reply_own(call, 200, &f, 1, body, n);
 }
 
 void
@@ -199,7 +202,7 @@ rpc_reply(struct rpc *c, json_t *m)
 	strbuf_init(&b, FRAME_MAX);
 	c->codec->encode(m, c->method->out, &b);
 	json_decref(m);
-	rpc_reply_body(c, strbuf_view(&b));
+	rpc_reply_encoded(c, &b);
 }
 
 static void

@@ -1,6 +1,6 @@
 /*
  * One Connect call: finds the method, checks and reads the request, hands the handler a tree, and
- * frames what it answers. An rpc frees itself: after rpc_reply, rpc_reply_body, rpc_finish,
+ * frames what it answers. An rpc frees itself: after rpc_reply, rpc_reply_encoded, rpc_finish,
  * rpc_fail or rpc_fail_err it must not be touched, nor after on_gone returned.
  */
 #ifndef ENVD_RPC_H
@@ -67,8 +67,8 @@ int rpc_user(struct rpc *c, struct user **ret, struct err *e) MUST_USE;
 
 /* The answer of a unary or client-stream call; steals m. */
 void rpc_reply(struct rpc *c, json_t *m);
-/* The same with a message that the codec has encoded already. */
-void rpc_reply_body(struct rpc *c, struct strv encoded);
+/* The answer of a unary call that the codec has encoded already; takes its memory. */
+void rpc_reply_encoded(struct rpc *c, struct strbuf *encoded);
 /* A message of a stream; steals m. Bytes pending: stop until on_drain when > 0. */
 size_t rpc_send(struct rpc *c, json_t *m);
 /* A message of a stream that is one bytes field (see codec.h). */

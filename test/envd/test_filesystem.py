@@ -1,6 +1,7 @@
 """filesystem.Filesystem but the watchers."""
 
 import datetime
+import json
 import os
 import pwd
 import time
@@ -112,6 +113,24 @@ class Filesystem(Case):
             with open(self.path("many", "%05d" % i), "w"):
                 pass
         self.assertEqual(self.list(self.path("many")), ["%05d" % i for i in range(3000)])
+
+    def test_a_long_answer_to_a_slow_client(self):
+        os.mkdir(self.path("many"))
+        for i in range(20000):
+            with open(self.path("many", "%05d" % i), "w"):
+                pass
+        conn = self.c.connect()
+        conn.request("POST", "/filesystem.Filesystem/ListDir", json.dumps({"path": self.path("many")}),
+                     {"Content-Type": "application/json"})
+        time.sleep(0.5)
+        r = conn.getresponse()
+        self.assertEqual(len(json.loads(r.read())["entries"]), 20000)
+        for _ in range(3):  # and ones that leave in the middle
+            conn.request("POST", "/filesystem.Filesystem/ListDir", json.dumps({"path": self.path("many")}),
+                         {"Content-Type": "application/json"})
+            conn.getresponse().read(1000)
+            conn.close()
+        self.assertEqual(self.c.http("GET", "/health")[0], 204)
 
     def test_odd_names(self):
         os.mkdir(self.path("odd"))
