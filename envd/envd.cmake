@@ -49,3 +49,14 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/envd/main.c)
 	endif()
 	install(TARGETS envd RUNTIME DESTINATION bin)
 endif()
+
+# The program from outside: one test for each file of test/envd. They need root.
+if(TESTS)
+	file(GLOB ENVD_OUTSIDE CONFIGURE_DEPENDS test/envd/test_*.py)
+	foreach(source ${ENVD_OUTSIDE})
+		get_filename_component(name ${source} NAME_WE)
+		string(REGEX REPLACE "^test_" "envd_outside_" name ${name})
+		add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E env ENVD_BIN=$<TARGET_FILE:envd> python3 -W ignore ${source}
+			WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/test/envd)
+	endforeach()
+endif()
