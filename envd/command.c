@@ -71,15 +71,28 @@ arg_list(const json_t *args)
 	return list;
 }
 
-static int
-find_cwd(const struct app *a, const char *cwd, struct command *c, struct err *e)
+static bool
+is_missing(const char *path)
 {
 	struct stat st;
 
+	return stat(path, &st) == -1 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+static int
+find_cwd(const struct app *a, const char *cwd, struct command *c, struct err *e)
+{
+	bool asked = (cwd && cwd[0] != '\0') || a->state->workdir[0] != '\0';
+
 	if (path_resolve(cwd ? cwd : "", c->user, a->state->workdir, &c->cwd, e) == -1)
 		return -1;
-	if (stat(c->cwd, &st) == -1 && (errno == ENOENT || errno == ENOTDIR))
+	if (!is_missing(c->cwd))
+		return 0;
+	if (asked)
 		return err_set(e, ERR_INVALID, "cwd '" PATH_SHOWN "' does not exist", c->cwd);
+	/* small images have no home for root */
+	xfree(c->cwd);
+	c->cwd = xstrdup("/");
 	return 0;
 }
 

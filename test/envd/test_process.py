@@ -3,7 +3,7 @@
 import base64
 import json
 import os
-import signal
+import pwd
 import socket
 import time
 import unittest
@@ -68,6 +68,14 @@ class Run(Case):
         self.assertEqual((e.message, e.status), ("invalid username: 'nobody-knows'", 200))
         e = self.rpc_fails("unauthenticated", nobody.list)
         self.assertEqual(e.status, 401)
+
+    def test_a_user_without_home(self):
+        missing = [u.pw_name for u in pwd.getpwall() if not os.path.exists(u.pw_dir)]
+        if not missing:
+            self.skipTest("all users have a home")
+        other = Client(self.server.port, user=missing[0])
+        self.assertEqual(other.run("pwd").stdout, "/\n")
+        self.rpc_fails("invalid_argument", other.run, "pwd", cwd="~")
 
     def test_environment(self):
         p = self.c.run("/usr/bin/env", args=["-0"], envs={"GLOBAL": "mine", "EMPTY": ""})
