@@ -113,6 +113,10 @@ op_end(struct service_op *op, const struct sandbox_entry *entry, const struct er
 	if (e != NULL && e->code == ERR_INTERNAL)
 		log_error("operation failed", log_s("action", op->kind->name),
 		    log_s("sandbox", op->id), log_err(e));
+	if (op->fn == NULL && op->created) {
+		op_abandon(op); /* the last write of a create ended after its caller had left */
+		return;
+	}
 	if (op->fn != NULL)
 		op->fn(e == NULL ? entry : NULL, e, op->arg);
 	op_free(op);
