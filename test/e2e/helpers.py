@@ -422,6 +422,22 @@ def healthy(box):
     return envd(box, "GET", "/health", token=None).status
 
 
+# Replicas learn of each other's changes by their watches: what one answered, another may not know for a moment.
+LAG = 1
+
+
+def assert_gone(box):
+    """Not there any more, whichever replica is asked."""
+    eventually(lambda: all(box.get().status == 404 for _ in range(4)), LAG, message=f"{box.id} answers 404")
+    assert_error(box.get(), 404, box.id)
+
+
+def assert_ends_in(box, seconds, tolerance=2):
+    def close():
+        return abs(parse_time(box.get().json()["endAt"]) - (time.time() + seconds)) <= tolerance
+    eventually(close, LAG, message=f"endAt is in {seconds} s")
+
+
 def parse_time(text):
     """RFC 3339 → seconds since the epoch."""
     from datetime import datetime

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from conftest import pause
-from helpers import (DOMAIN, ENVD_PORT, HOST, TAG, Connection, api, assert_error, connect, envd, eventually, gateway, healthy,
-                     node_pids, parse_time, read_file, request, rpc, rss_kib, send, serve, sh, start, write_file)
+from helpers import (DOMAIN, ENVD_PORT, HOST, TAG, Connection, api, assert_ends_in, assert_error, connect, envd, eventually,
+                     gateway, healthy, node_pids, read_file, request, rpc, rss_kib, send, serve, sh, start, write_file)
 
 UNKNOWN = "i" + "0" * 20
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36"
@@ -387,8 +387,8 @@ def test_traffic_resumes(new_box):
         assert reply.status == 403 and reply.json()["code"] == 403, reply
     assert box.get().json()["state"] == "paused"
     assert rpc(box, "process.Process/List", {}).status == 200
-    info = box.get().json()
-    assert info["state"] == "running" and abs(parse_time(info["endAt"]) - time.time() - 420) < 5
+    assert_ends_in(box, 420, 5)
+    assert box.get().json()["state"] == "running"
 
 
 # --- C. transport ------------------------------------------------------------------------------------------------

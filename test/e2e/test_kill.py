@@ -6,7 +6,7 @@ import pytest
 
 import e2b
 from conftest import pause
-from helpers import (TAG, api, assert_error, eventually, healthy, pods_of, replica_sets, start)
+from helpers import (TAG, api, assert_error, assert_gone, eventually, healthy, pods_of, replica_sets, start)
 
 
 @pytest.mark.item("cp:99", "cp:100")
@@ -35,7 +35,7 @@ def test_kill_paused(new_box):
     box = new_box()
     pause(box)
     assert box.kill().status == 204
-    assert_error(box.get(), 404)
+    assert_gone(box)
     assert_error(api("POST", f"/sandboxes/{box.id}/connect", {"timeout": 60}), 404)
 
 
