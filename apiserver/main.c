@@ -1,10 +1,9 @@
-/* The apiserver's process: options, signals, loop. */
-#include <signal.h>
-#include <stdio.h>
+/* The apiserver's process. */
 #include <stdlib.h>
 
 #include "apiserver/app.h"
 #include "base/log.h"
+#include "base/program.h"
 
 static void
 on_signal(int signo, void *arg)
@@ -13,34 +12,24 @@ on_signal(int signo, void *arg)
 	app_drain(arg);
 }
 
-static int
-fail(const char *what, const struct err *e)
-{
-	log_error(what, log_err(e));
-	return EXIT_FAILURE;
-}
-
 int
 main(int argc, char **argv)
 {
 	struct app app = { 0 };
-	enum log_level level;
 	struct err e;
+	int rc = program_begin(&(struct program){ .name = "apiserver",
+	                           .options = apiserver_options,
+	                           .options_n = apiserver_options_n,
+	                           .on_signal = on_signal,
+	                           .arg = &app },
+	    argc, argv, &app.conf, &app.loop);
 
-	if (conf_load(apiserver_options, apiserver_options_n, argc, argv, &app.conf, &e) == -1)
-		return fail("options", &e);
-	if (conf_help_asked(app.conf)) {
-		conf_print_help(apiserver_options, apiserver_options_n, "apiserver", stdout);
-		conf_free(app.conf);
-		return EXIT_SUCCESS;
+	if (rc != 0)
+		return rc > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (app_start(&app, &e) == -1) {
+		log_error("start", log_err(&e));
+		return EXIT_FAILURE;
 	}
-	if (log_level_parse(strv_of(conf_text(app.conf, "LOG_LEVEL")), &level) == 0)
-		log_set_level(level);
-	app.loop = loop_new();
-	loop_signal(app.loop, SIGTERM, on_signal, &app);
-	loop_signal(app.loop, SIGINT, on_signal, &app);
-	if (app_start(&app, &e) == -1)
-		return fail("start", &e);
 	loop_run(app.loop);
 	app_done(&app);
 	return EXIT_SUCCESS;
