@@ -157,7 +157,8 @@ by_headers(struct strv domain, struct strv name, const struct http_head *h, stru
 
 	if (!has_id && !has_port)
 		return false;
-	if (is_api_path(h->path, is_api_host(domain, name), has_port && strv_is(*port, "49983")))
+	if (is_api_path(
+	        h->path, is_api_host(domain, name), has_port && strv_is(*port, ENVD_PORT_TEXT)))
 		return false;
 	r->how = GW_BY_HEADERS;
 	if (name.n > shared.n && strv_caseeq((struct strv){ name.p, shared.n }, shared)) {

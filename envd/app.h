@@ -10,14 +10,11 @@
 #include <sys/resource.h>
 
 #include "base/bug.h"
+#include "base/envd_wire.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/loop.h"
 #include "http/http_server.h"
-
-/* The wire protocol's version that we report: decides which calls the SDKs make. */
-#define ENVD_PROTOCOL_VERSION "0.6.4"
-#define ENVD_PORT 49983
 
 struct state;
 struct users;

@@ -25,7 +25,7 @@ static void
 answer(struct call *c)
 {
 	const struct http_field f[] = {
-		{ STRV("X-Envd-Version"), STRV(ENVD_PROTOCOL_VERSION) },
+		{ STRV("X-Envd-Version"), STRV(ENVD_VERSION) },
 		{ STRV("Cache-Control"), STRV("no-store") },
 	};
 

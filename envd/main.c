@@ -157,7 +157,7 @@ int
 main(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-		printf("envd %s (protocol %s)\n", AGENT_SANDBOX_VERSION, ENVD_PROTOCOL_VERSION);
+		printf("envd %s (protocol %s)\n", AGENT_SANDBOX_VERSION, ENVD_VERSION);
 		return 0;
 	}
 	if (argc == 3 && strcmp(argv[1], "--install") == 0)
@@ -165,7 +165,7 @@ main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "--port") == 0)
 		return serve(argv[2]);
 	if (argc == 1)
-		return serve("49983");
+		return serve(ENVD_PORT_TEXT);
 	fputs(usage, stderr);
 	return 2;
 }

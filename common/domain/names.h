@@ -4,6 +4,8 @@
 #ifndef DOMAIN_NAMES_H
 #define DOMAIN_NAMES_H
 
+#include "base/envd_wire.h"
+
 #define OWNER_VALUE "agent-sandbox"
 
 /* Labels of ReplicaSet and Pod. */
@@ -39,9 +41,6 @@
 #define ENVD_VOLUME "agent-sandbox-envd"
 #define ENVD_MOUNT "/agent-sandbox"
 #define ENVD_IMAGE_PATH "/usr/local/bin/envd"
-#define ENVD_PORT 49983
-/* As told to SDKs: switches their features on (data plane page 3.2). */
-#define ENVD_VERSION "0.6.4"
 
 /* Keys of the ConfigMap. */
 #define CONFIG_TEMPLATES "config-templates"
