@@ -15,7 +15,8 @@
 #include "base/trim.h"
 
 #define TICK SECONDS(30)
-#define SETTLED SECONDS(20) /* the start is over by then */
+#define SETTLED SECONDS(20)     /* the start is over by then */
+#define TRIM_EVERY SECONDS(300) /* a busy time leaves pages behind, too; about 1 ms each time */
 
 /* Two descriptors per gateway session and a reserve: take what the system grants. */
 static void
@@ -79,9 +80,13 @@ on_tick(void *arg)
 }
 
 static void
-on_settled(void *arg UNUSED)
+on_settled(void *arg)
 {
-	log_debug("start-up memory given back", log_i("bytes", (int64_t)trim_memory()));
+	struct app *app = arg;
+	size_t bytes = trim_memory();
+
+	log_debug("memory given back", log_i("bytes", (int64_t)bytes));
+	timer_start(&app->settle, TRIM_EVERY);
 }
 
 static int

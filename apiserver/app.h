@@ -32,7 +32,7 @@ struct app {
 	struct tls_server *tls;
 	struct http_server *server, *metrics_server;
 	struct timer tick;   /* certificate refresh; while draining, the next step */
-	struct timer settle; /* once, after the start */
+	struct timer settle; /* gives memory back, after the start and now and then */
 	const char *ns;      /* borrowed from conf or kube */
 	bool draining;
 };

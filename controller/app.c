@@ -10,6 +10,7 @@
 #include "base/trim.h"
 
 #define SETTLED SECONDS(20)     /* the start is over by then */
+#define TRIM_EVERY SECONDS(300) /* a busy time leaves pages behind, too; about 1 ms each time */
 #define RELEASE_TIME SECONDS(5) /* for giving the Lease up at the end */
 
 static void
@@ -62,9 +63,13 @@ on_settings_problem(const char *what, const struct err *e, void *arg UNUSED)
 }
 
 static void
-on_settled(void *arg UNUSED)
+on_settled(void *arg)
 {
-	log_debug("start-up memory given back", log_i("bytes", (int64_t)trim_memory()));
+	struct app *app = arg;
+	size_t bytes = trim_memory();
+
+	log_debug("memory given back", log_i("bytes", (int64_t)bytes));
+	timer_start(&app->settle, TRIM_EVERY);
 }
 
 static int
