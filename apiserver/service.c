@@ -122,6 +122,19 @@ op_end(struct service_op *op, const struct sandbox_entry *entry, const struct er
 	op_free(op);
 }
 
+static void
+on_settled(void *arg)
+{
+	op_end(arg, NULL, NULL);
+}
+
+void
+op_settle(struct service_op *op)
+{
+	timer_init(&op->deadline, op->svc->conf.loop, on_settled, op);
+	timer_start(&op->deadline, SERVICE_SETTLE);
+}
+
 void
 op_fail(struct service_op *op, enum err_code code, const char *fmt, ...)
 {

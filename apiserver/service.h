@@ -27,6 +27,8 @@
 #define SERVICE_SLOW_START SECONDS(2) /* beyond it the asked time counts from when it is usable */
 #define SERVICE_PAUSE_WAIT                                                                         \
 	SECONDS(30) /* a resume waits this long for a pause, and it for a start */
+#define SERVICE_SETTLE                                                                             \
+	MILLIS(30) /* a kill or pause is answered after it: the others see it by then */
 #define SERVICE_UNSCHEDULABLE                                                                      \
 	SECONDS(15)              /* a pod that no node takes for so long fails the start           \
 	                          */

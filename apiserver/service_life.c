@@ -77,7 +77,7 @@ on_deleted(int status UNUSED, const json_t *obj UNUSED, const struct err *e, voi
 		    "Sandbox \"%s\" doesn't exist or you don't have access to it", op->id);
 		return;
 	}
-	op_end(op, NULL, NULL);
+	op_settle(op);
 }
 
 static void
@@ -266,7 +266,7 @@ static void
 pause_written(struct service_op *op, const struct sandbox_entry *entry)
 {
 	op_event(op->svc, entry->sandbox, false, "Paused", "paused on request");
-	op_end(op, entry, NULL);
+	op_settle(op);
 }
 
 static const struct op_kind kind_pause = {

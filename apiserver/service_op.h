@@ -92,6 +92,10 @@ void op_write(struct service_op *op, const struct sandbox *seen, json_t *patch);
 void op_await_start(struct service_op *op);
 void op_start_release(struct service_op *op); /* for op_free */
 void service_start_metrics(struct metrics *m);
+/* Ends the operation a moment later, without an entry. What the caller does next may reach another
+ * replica, and that one knows of a kill or a pause by its own watch only, a few milliseconds after
+ * us. */
+void op_settle(struct service_op *op);
 /* service_cancel's half of it: nobody waits any more. */
 void op_abandon(struct service_op *op);
 
